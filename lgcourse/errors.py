@@ -1,0 +1,39 @@
+"""Which mistakes of a user do we name, and how: one line, the value, what was expected, the nearest right thing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class InputError(ValueError):
+    """The user's input cannot be used; the message is one line that says what would be right.
+
+    The command line prints the message and exits with code 2; any other exception is a fault of
+    the package.
+
+    >>> raise InputError("scale must be a whole number of at least 1, got 0")
+    Traceback (most recent call last):
+        ...
+    lgcourse.errors.InputError: scale must be a whole number of at least 1, got 0
+    """
+
+
+def unknown_name(kind: str, name: str, known: Iterable[str]) -> InputError:
+    """Make the error for a name that is not in a list, with the nearest name in it.
+
+    Args:
+        kind: what the name should have named, for instance ``"task"``.
+        name: the name that was given.
+        known: the names that exist.
+
+    Returns:
+        An `InputError` to raise.
+
+    >>> str(unknown_name("task", "adition", ["addition", "copy"]))
+    "unknown task 'adition'; did you mean 'addition'? Known: addition, copy"
+    """
+    known = list(known)
+    nearest = get_close_matches(str(name), known, n=1, cutoff=0.5)
+    hint = f" did you mean '{nearest[0]}'?" if nearest else ""
+    return InputError(f"unknown {kind} '{name}';{hint} Known: {', '.join(known)}")
