@@ -1,4 +1,4 @@
-"""lgcourse: why does a Transformer that learned short inputs fail on long ones, and what can its position embedding do?
+"""Why does a Transformer that learned short inputs fail on long ones, and what can be done?
 
 Start with ``lgcourse.relations``: everything here that knows about position is a relation
 phi(query, key, scale) -> id. Importing this package does not import torch; the rooms are
@@ -10,8 +10,9 @@ from importlib import import_module
 __version__ = "0.1.0"
 
 _ROOMS = (
-    "relations tasks theory embeddings model training certify experiments show grading authoring"
-).split()
+    *("relations", "tasks", "theory", "embeddings", "model", "training"),
+    *("show", "grading", "authoring"),
+)
 _NAMES = {
     "InputError": "errors",
     "Transformer": "model",

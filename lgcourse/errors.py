@@ -1,4 +1,4 @@
-"""Which mistakes of a user do we name, and how: one line, the value, what was expected, the nearest right thing."""
+"""How do we name a user's mistake? One line: the value, what was expected, what is near it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which names does a room offer? Answered without importing torch, so that `--help` and `list` are quick.
+"""Which names does a room offer? Answered without importing torch, so that `--help` is quick.
 
 A registry maps a name to ``"module:attribute"``; the module is imported when the name is used.
 """
@@ -31,7 +31,7 @@ class Registry:
         return list(self._places)
 
     def load(self, name: str) -> Any:
-        """Return the object behind a name; an unknown name is an `InputError` with the nearest one."""
+        """Return the object behind a name; an unknown one is an `InputError` with the nearest."""
         if name not in self._places:
             raise unknown_name(self.kind, name, self._places)
         place = self._places[name]
@@ -55,9 +55,9 @@ def lazy(package: str, homes: dict[str, str]):
         homes: public name -> submodule that defines it.
     """
 
-    def __getattr__(name: str) -> Any:
+    def attribute(name: str) -> Any:
         if name in homes:
             return getattr(import_module(f"{package}.{homes[name]}"), name)
         raise AttributeError(f"module '{package}' has no attribute '{name}'")
 
-    return __getattr__
+    return attribute

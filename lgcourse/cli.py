@@ -1,0 +1,209 @@
+"""The command line: parse, call, print. Nothing is computed here."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+from lgcourse.errors import InputError
+
+app = typer.Typer(
+    name="lgcourse",
+    help="Why does a Transformer that learned short inputs fail on long ones?",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+JSON = Annotated[bool, typer.Option("--json", help="print one JSON object, nothing else")]
+
+
+@app.command("list")
+def list_names(as_json: JSON = False) -> None:
+    """List tasks, position embeddings and relations."""
+    from lgcourse import embeddings, relations, tasks
+
+    rows = {
+        "tasks": tasks.names(),
+        "embeddings": embeddings.names(),
+        "relations": relations.names(),
+    }
+    emit(rows, as_json, lambda: [f"{kind}: {', '.join(names)}" for kind, names in rows.items()])
+
+
+@app.command()
+def train(
+    task: Annotated[str, typer.Argument(help="a task, see `lgcourse list`")],
+    pe: Annotated[str, typer.Option(help="a position embedding, see `lgcourse list`")],
+    train_scale: Annotated[int, typer.Option(help="sizes are drawn from 1..N")] = 10,
+    test_scales: Annotated[
+        str, typer.Option(help="for instance 10,20,50 or 20x13")
+    ] = "10,20,50,100",
+    seed: int = 0,
+    steps: Annotated[int, typer.Option(help="updates; 0: what suits the embedding")] = 0,
+    batch: Annotated[int, typer.Option(help="sequences per update")] = 64,
+    layers: Annotated[int, typer.Option(help="blocks; 0: what suits the embedding")] = 0,
+    width: int = 64,
+    heads: int = 8,
+    learning_rate: Annotated[float, typer.Option(help="0: what suits the embedding")] = 0.0,
+    other: Annotated[str, typer.Option(help="auto, soft or excluded")] = "auto",
+    precision: Annotated[str, typer.Option(help="float32, or bfloat16 in training")] = "float32",
+    samples: Annotated[int, typer.Option(help="test samples per scale")] = 200,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda")] = "auto",
+    out: Annotated[str | None, typer.Option(help="run folder; default: a new one in runs/")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="go on with the run in --out")] = False,
+    as_json: JSON = False,
+) -> None:
+    """Train a Transformer on scales 1..N and test it on longer ones."""
+    from lgcourse import report
+    from lgcourse.training.runs import train_run
+    from lgcourse.training.settings import Settings
+
+    settings = Settings(
+        task=task,
+        pe=pe,
+        train_scale=train_scale,
+        test_scales=parse_scales(test_scales),
+        seed=seed,
+        steps=steps,
+        batch=batch,
+        layers=layers,
+        width=width,
+        heads=heads,
+        learning_rate=learning_rate,
+        other=other,
+        precision=precision,
+        samples=samples,
+    )
+    try:
+        with report.Progress(f"{task}, {pe}") as bar:
+            result = train_run(settings, out, resume, device, bar.step, bar.testing)
+    except KeyboardInterrupt as stop:
+        again = (
+            f"the same command with --out {stop} --resume goes on from there" if stop.args else ""
+        )
+        print(f"stopped; the state is saved; {again}".rstrip("; "), file=sys.stderr)
+        raise typer.Exit(130) from None
+    emit(result, as_json, lambda: report.run_lines(result))
+
+
+@app.command()
+def solve(
+    run: Annotated[str, typer.Argument(help="a run folder that `train` made")],
+    text: Annotated[str, typer.Argument(help='a prompt, for instance "905+128="')],
+    as_json: JSON = False,
+) -> None:
+    """Let a trained model answer a prompt, and compare with the true answer."""
+    from lgcourse import report
+    from lgcourse.training.answer import answer
+    from lgcourse.training.runs import load_run
+
+    result = answer(load_run(run), text)
+    emit(result, as_json, lambda: report.answer_lines(result))
+
+
+@app.command()
+def demo() -> None:
+    """Train three models on additions of up to 10 digits, then add two 100-digit numbers."""
+    from lgcourse.demo import main as run_demo
+
+    run_demo()
+
+
+@app.command()
+def doctor(as_json: JSON = False) -> None:
+    """Check this machine: Python, torch, packages, memory, notebook kernel."""
+    from lgcourse import doctor as room
+
+    checks = room.checks()
+    if as_json:
+        print(json.dumps({"checks": [{**vars(c), "status": c.status} for c in checks]}))
+    else:
+        print(room.report(checks))
+    raise typer.Exit(room.exit_code(checks))
+
+
+@app.command()
+def lab(
+    lesson: Annotated[int, typer.Argument(help="number of the lesson to open")] = 1,
+    dry: Annotated[bool, typer.Option("--dry", help="print the command, do not run it")] = False,
+) -> None:
+    """Open JupyterLab on a lesson."""
+    from lgcourse.lab import command, start
+
+    print(" ".join(command(lesson))) if dry else start(lesson)
+
+
+@app.command()
+def build(
+    execute: Annotated[bool, typer.Option("--execute", help="run the notebooks, too")] = False,
+    force: Annotated[bool, typer.Option("--force", help="run also those that are in step")] = False,
+    check: Annotated[bool, typer.Option("--check", help="only say what is out of step")] = False,
+) -> None:
+    """Build notebooks/, exercises/ and solutions/ from course/."""
+    from lgcourse import authoring
+    from lgcourse.lab import course_root
+
+    if check:
+        problems = authoring.check(course_root())
+        print("\n".join(map(str, problems)) or "notebooks/, exercises/ and solutions/ are in step")
+        raise typer.Exit(1 if problems else 0)
+    authoring.build(course_root(), execute=execute, force=force, echo=print)
+
+
+def parse_scales(text: str) -> tuple[Any, ...]:
+    """Read scales such as ``10,20,50`` or ``20x13,100x37``.
+
+    >>> parse_scales("10,20x13")
+    (10, (20, 13))
+    """
+    scales: list[Any] = []
+    for part in text.split(","):
+        sizes = part.strip().split("x")
+        if not all(size.isascii() and size.isdigit() and int(size) > 0 for size in sizes):
+            raise InputError(
+                "test scales are whole numbers of at least 1 with commas between, such as 10,20,50 "
+                f"(or 20x13 for two sizes); got '{part}' in '{text}'"
+            )
+        scales.append(int(sizes[0]) if len(sizes) == 1 else tuple(map(int, sizes)))
+    return tuple(scales)
+
+
+def emit(data: dict[str, Any], as_json: bool, lines) -> None:
+    """Print data as one JSON object, or as lines for people."""
+    print(json.dumps(data) if as_json else "\n".join(lines()))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line; bad input is one line on stderr and exit code 2."""
+    sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
+
+
+def run(arguments: list[str]) -> int:
+    """Run the command line and return the exit code."""
+    try:
+        code = typer.main.get_command(app).main(arguments, "lgcourse", standalone_mode=False)
+        return int(code or 0)
+    except InputError as error:
+        return complain(str(error))
+    except (KeyboardInterrupt, typer.Abort):
+        print("stopped", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # the reader of our output, `head` for instance, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except Exception as error:  # click's usage errors have no common public name in typer
+        if hasattr(error, "format_message") and hasattr(error, "exit_code"):
+            return complain(f"{error.format_message().rstrip('.')}; see: lgcourse COMMAND --help")
+        raise
+
+
+def complain(message: str) -> int:
+    """Print one line on stderr and return the exit code for bad input."""
+    print("error: " + " ".join(message.split()), file=sys.stderr)
+    return 2

@@ -1,0 +1,8 @@
+"""A decoder that one can read in one sitting: attention, block, Transformer, greedy generation."""
+
+from lgcourse.registry import lazy
+
+__getattr__ = lazy(
+    "lgcourse.model",
+    {"Transformer": "transformer", "Attention": "attention", "generate": "generation"},
+)

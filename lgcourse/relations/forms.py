@@ -1,0 +1,175 @@
+"""Which relations are made of integer-linear forms u = a i + b j + c n of query, key and scale?
+
+None, APE, RPE, and their versions with Scale Hint. A form names a diagonal of the attention square;
+a relation made of forms gives each pair the form whose value is nearest to 0, and that value. The
+Scale Hint is nothing but c != 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+
+import torch
+
+from lgcourse.errors import InputError
+from lgcourse.relations.base import Relation, Scale, positions_for, sizes_of
+
+
+@dataclass(frozen=True)
+class Form:
+    """An integer-linear form u(i, j, n) = a i + b j + c n.
+
+    Args:
+        a: factor of the query position i.
+        b: factor of the key position j.
+        c: factor of the scale n; a tuple for tasks with several sizes.
+
+    >>> Form(1, -1, -2)
+    i - j - 2n
+    >>> Form(1, -1, -2)(9, 4, 2)
+    1
+    """
+
+    a: int
+    b: int
+    c: int | tuple[int, ...] = 0
+
+    @property
+    def factors(self) -> tuple[int, ...]:
+        """The factors of the sizes, as a tuple."""
+        return self.c if isinstance(self.c, tuple) else (self.c,)
+
+    @property
+    def uses_scale(self) -> bool:
+        """Whether the value depends on the scale."""
+        return any(self.factors)
+
+    def __call__(self, query, key, scale: Scale = 1):
+        """Return a i + b j + c n for numbers or tensors that broadcast."""
+        value = self.a * query + self.b * key
+        if not self.uses_scale:
+            return value
+        sizes = sizes_of(scale)
+        if len(sizes) != len(self.factors):
+            raise InputError(
+                f"form {self} takes {len(self.factors)} size(s), got {len(sizes)} in {scale!r}"
+            )
+        return value + sum(c * n for c, n in zip(self.factors, sizes, strict=True))
+
+    def __repr__(self) -> str:
+        letters = (
+            ["n"] if len(self.factors) == 1 else [f"n{s + 1}" for s in range(len(self.factors))]
+        )
+        text = ""
+        for factor, letter in zip(
+            (self.a, self.b, *self.factors), ("i", "j", *letters), strict=True
+        ):
+            if factor:
+                sign = ("-" if factor < 0 else "") if not text else (" - " if factor < 0 else " + ")
+                text += sign + ("" if abs(factor) == 1 else str(abs(factor))) + letter
+        return text or "0"
+
+
+class FormRelation(Relation):
+    """The relation that gives a pair its nearest form and that form's value, within a window.
+
+    With forms u_0, u_1, ... and a window low..high, let f be the form with the smallest
+    |u_f(i, j, n)| inside the window (ties go to the earlier form):
+    id(i, j, n) = f (high - low + 1) + u_f(i, j, n) - low. If none lies inside, the id is "other".
+
+    Args:
+        forms: the forms, nearest first in case of ties.
+        low, high: the window of values, both included.
+        name: what tables and figures call it.
+        beyond: ``"other"``, or ``"error"``: a causal pair outside the window is an `InputError`.
+
+    >>> phi = FormRelation([Form(1, -1), Form(1, -1, -1)], -1, 1, name="example")
+    >>> phi(torch.tensor([9]), torch.arange(10), scale=4)
+    tensor([[6, 6, 6, 6, 5, 4, 3, 6, 2, 1]])
+    >>> phi.label(4)
+    'i - j - n = 0'
+    """
+
+    def __init__(self, forms, low: int, high: int, name: str, beyond: str = "other"):
+        self.forms, self.low, self.high, self.name = list(forms), low, high, name
+        self.uses_scale = any(form.uses_scale for form in self.forms)
+        self.width = high - low + 1
+        self.size = len(self.forms) * self.width
+        if beyond == "other":
+            self.other = self.size
+            self.size += 1
+
+    def ids(self, query, key, scale):
+        best = torch.full(torch.broadcast_shapes(query.shape, key.shape), -1, device=query.device)
+        distance = torch.full_like(best, torch.iinfo(torch.int64).max)
+        for index, form in enumerate(self.forms):
+            value = form(query, key, scale).expand_as(best)
+            nearer = (value >= self.low) & (value <= self.high) & (value.abs() < distance)
+            distance = torch.where(nearer, value.abs(), distance)
+            best = torch.where(nearer, index * self.width + value - self.low, best)
+        if self.other is None:
+            self._refuse_outside((best < 0) & (key <= query), query, key)
+        return torch.where(best < 0, 0 if self.other is None else self.other, best)
+
+    def _refuse_outside(self, outside, query, key):
+        if outside.any():
+            row, column = outside.nonzero()[0].tolist()
+            raise InputError(
+                f"relation '{self.name}' knows {self.forms[0]} = {self.low}..{self.high}; query "
+                f"{int(query[row, 0])} and key {int(key[0, column])} lie outside: build it with a "
+                "larger max_scale or more positions"
+            )
+
+    def label(self, id):
+        if id == self.other:
+            return "other"
+        form, offset = divmod(id, self.width)
+        return f"{self.forms[form]} = {offset + self.low}"
+
+
+class Constant(Relation):
+    """The relation of a model without position embedding (NoPE): every pair has id 0."""
+
+    name, size = "none", 1
+
+    def ids(self, query, key, scale):
+        return torch.zeros_like(query + key)
+
+    def label(self, id):
+        return "any"
+
+
+def none(task=None, **_) -> Relation:
+    """NoPE: phi = 0."""
+    return Constant()
+
+
+def ape(task=None, max_scale=None, positions=None) -> Relation:
+    """Absolute positions: phi = j."""
+    last = positions_for(task, max_scale, positions) - 1
+    return FormRelation([Form(0, 1)], 0, last, "ape", beyond="error")
+
+
+def rpe(task=None, max_scale=None, positions=None) -> Relation:
+    """Relative positions: phi = i - j."""
+    last = positions_for(task, max_scale, positions) - 1
+    return FormRelation([Form(1, -1)], 0, last, "rpe", beyond="error")
+
+
+def ape_sh(task=None, max_scale=None, positions=None) -> Relation:
+    """Absolute positions with Scale Hint: phi = j - n, the distance from where the operand ends."""
+    last = positions_for(task, max_scale, positions) - 1
+    sizes = getattr(task, "sizes", 1)
+    end = -1 if sizes == 1 else (-1,) + (0,) * (sizes - 1)  # where the first operand ends
+    return FormRelation([Form(0, 1, end)], -last, last, "ape-sh", beyond="error")
+
+
+def rpe_sh(task=None, window: int = 2, **_) -> Relation:
+    """Relative positions with Scale Hint: the nearest of i - j - a n, a in {0, 1, 2}."""
+    sizes = getattr(task, "sizes", 1)
+    forms = [
+        Form(1, -1, tuple(-a for a in steps) if sizes > 1 else -steps[0])
+        for steps in product(range(3), repeat=sizes)
+    ]
+    return FormRelation(forms, -window, window, "rpe-sh")

@@ -1,0 +1,159 @@
+"""Which relation says exactly what a step reads? The ideal one, derived from the task's circuit.
+
+It labels each operand of a step with (operator, role) and every other key with "other".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+
+import torch
+from torch import Tensor
+
+from lgcourse.errors import InputError
+from lgcourse.relations.base import Relation, Scale, largest_scale, sizes_of
+
+Read = tuple[int, int, Hashable]  # (query, key, role)
+ROLE_SCALES = 12  # every role of our tasks occurs by scale 12, or first at the largest scale
+
+
+class CircuitRelation(Relation):
+    """The ideal relation of a circuit: phi(i, j, n) = the role of j in the step at i, or "other".
+
+    Source: the course's formalisation, after Chen, Liang and Lin (2025), who call it the ideal
+    position embedding.
+
+    Args:
+        reads: callable scale -> list of (query, key, role); roles are any hashable labels.
+        scales: the scales to collect roles from; scale-free relations know the pairs of these only.
+        hinted: True (Scale Hint): the pairs depend on n. False: one table must serve every scale.
+        name: what tables and figures call it.
+
+    Raises:
+        InputError: not ``hinted``, and a pair of positions has two different roles at two scales;
+            or a step reads one position in two roles.
+
+    >>> shifted = lambda n: [(t, t - 1, "previous") for t in range(1, n)]
+    >>> phi = CircuitRelation(shifted, scales=range(1, 5), hinted=False, name="previous")
+    >>> phi(torch.arange(3), torch.arange(3))
+    tensor([[1, 1, 1],
+            [0, 1, 1],
+            [1, 0, 1]])
+    """
+
+    def __init__(
+        self,
+        reads: Callable[[Scale], list[Read]],
+        scales: Iterable[Scale],
+        hinted: bool,
+        name: str,
+    ):
+        self.name, self.uses_scale, self.reads = name, hinted, reads
+        scales = list(scales)
+        self.roles: dict[Hashable, int] = {}
+        union: dict[tuple[int, int], tuple[Hashable, Scale]] = {}
+        for scale in scales:
+            for _, _, role in self._checked_reads(scale):
+                self.roles.setdefault(role, len(self.roles))
+        if not hinted:
+            union = self._union(scales)
+        other = len(self.roles)
+        self.other, self.size = other, other + 1
+        self._pages: dict[Scale | None, Tensor] = {}
+        if not hinted:
+            self._pages[None] = self._page((i, j, role) for (i, j), (role, _) in union.items())
+
+    def _checked_reads(self, scale: Scale) -> list[Read]:
+        reads = list(self.reads(scale))
+        seen: dict[tuple[int, int], Hashable] = {}
+        for query, key, role in reads:
+            if seen.setdefault((query, key), role) != role:
+                raise InputError(
+                    f"'{self.name}' at scale {scale}: the step at query {query} reads position "
+                    f"{key} as {seen[query, key]!r} and as {role!r}; a relation gives a pair one id"
+                )
+        return reads
+
+    def _union(self, scales):
+        """Lay all scales over each other; queries that make no step at a scale are free there."""
+        union: dict[tuple[int, int], tuple[Hashable, Scale]] = {}
+        keys_of: dict[int, tuple[dict[int, Hashable], Scale]] = {}
+        for scale in scales:
+            rows: dict[int, dict[int, Hashable]] = {}
+            for query, key, role in self.reads(scale):
+                rows.setdefault(query, {})[key] = role
+            for query, row in rows.items():
+                before, earlier = keys_of.setdefault(query, (row, scale))
+                if before != row:
+                    self._refuse(query, before, earlier, row, scale)
+                union.update({(query, key): (role, scale) for key, role in row.items()})
+        return union
+
+    def _refuse(self, query, before, earlier, row, scale):
+        key = next(k for k in sorted({*before, *row}) if before.get(k) != row.get(k))
+        was, now = (repr(labels.get(key, "other")) for labels in (before, row))
+        raise InputError(
+            f"no scale-free '{self.name}' exists: the pair (query {query}, key {key}) is {was} at "
+            f"scale {earlier} and {now} at scale {scale}; use '{self.name}-sh' (Scale Hint)"
+        )
+
+    def _page(self, reads) -> Tensor:
+        rows = []
+        for query, key, role in reads:
+            if role not in self.roles:
+                raise InputError(
+                    f"relation '{self.name}' was built from scales that have no role {role!r}; "
+                    "build it with a larger max_scale"
+                )
+            rows.append((query, key, self.roles[role]))
+        return torch.tensor(rows, dtype=torch.long).reshape(-1, 3)
+
+    def ids(self, query, key, scale):
+        page_key = scale if self.uses_scale else None
+        if page_key not in self._pages:
+            self._pages[page_key] = self._page(self._checked_reads(scale))
+        reads = self._pages[page_key].to(query.device)
+        row, column = _places(query[:, 0]), _places(key[0])
+        ids = torch.full((len(query), key.shape[1]), self.size - 1, device=query.device)  # other
+        known = (reads[:, 0] < len(row)) & (reads[:, 1] < len(column))
+        reads = reads[known]
+        rows, columns = row[reads[:, 0]], column[reads[:, 1]]
+        asked = (rows >= 0) & (columns >= 0)
+        ids[rows[asked], columns[asked]] = reads[asked, 2]
+        return ids
+
+    def label(self, id):
+        if id == self.other:
+            return "other"
+        role = next(role for role, index in self.roles.items() if index == id)
+        return " ".join(map(str, role)) if isinstance(role, tuple) else str(role)
+
+
+def _places(positions: Tensor) -> Tensor:
+    """Return the table position -> index in ``positions``, -1 for those not asked for."""
+    table = torch.full((int(positions.max()) + 1,), -1, device=positions.device)
+    table[positions] = torch.arange(len(positions), device=positions.device)
+    return table
+
+
+def ideal(task=None, max_scale=None, **_) -> Relation:
+    """The scale-free ideal relation of a task; an error where the layout moves operands with n."""
+    return _from_task(task, max_scale, hinted=False)
+
+
+def ideal_sh(task=None, max_scale=None, **_) -> Relation:
+    """The ideal relation of a task, given the scale (Scale Hint)."""
+    return _from_task(task, max_scale, hinted=True)
+
+
+def _from_task(task, max_scale, hinted) -> Relation:
+    name = "ideal-sh" if hinted else "ideal"
+    if task is None:
+        raise InputError(f"relation '{name}' is derived from a circuit: give a task")
+    largest = max_scale if max_scale is not None else largest_scale(task)
+    scales = task.scales(largest)
+    if hinted:  # only the roles are collected here: the small scales and the largest show them all
+        scales = [n for n in scales if max(sizes_of(n)) <= ROLE_SCALES] + [largest]
+    relation = CircuitRelation(task.reads, scales, hinted, "ideal")
+    relation.name = name
+    return relation

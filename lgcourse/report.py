@@ -1,0 +1,96 @@
+"""What does a person see on the terminal? Progress on stderr, tables and answers on stdout."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tqdm.auto import tqdm
+
+
+class Progress:
+    """A progress bar on stderr with the loss and the time left; a context manager.
+
+    Args:
+        title: what is trained.
+    """
+
+    def __init__(self, title: str):
+        self.title = title
+        self.bar: Any = None
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *_) -> None:
+        if self.bar is not None:
+            self.bar.close()
+
+    def step(self, trainer) -> None:
+        """Show one more step."""
+        if self.bar is None:
+            self.bar = tqdm(
+                total=trainer.steps,
+                initial=trainer.step - 1,
+                desc=self.title,
+                unit="step",
+                file=sys.stderr,
+                mininterval=0.5,
+            )
+        if trainer.losses:
+            self.bar.set_postfix_str(f"loss {list(trainer.losses.values())[-1]:.4f}", refresh=False)
+        self.bar.update(trainer.step - self.bar.n)
+
+    def testing(self, scale) -> None:
+        """Say which scale is tested."""
+        self.__exit__()
+        print(f"testing scale {scale}", file=sys.stderr)
+
+
+def run_lines(result: Mapping[str, Any]) -> list[str]:
+    """Return the lines that `lgcourse train` prints for people."""
+    columns = {"scale": list(result["exact_match"])}
+    for name in ("exact_match", "hard_exact_match", "token_accuracy"):
+        if name in result:
+            columns[name.replace("_", " ")] = [f"{v:.3f}" for v in result[name].values()]
+    rows = list(zip(*columns.values(), strict=True))
+    lines = text_table(list(columns), rows)
+    lines.append(
+        f"{result['task']}, {result['pe']}, seed {result['seed']}: trained on scales "
+        f"1..{result['train_scale']}, {result['steps']} steps, {result['seconds']:.1f} s on "
+        f"{result['device']}, {result['samples']} samples per scale"
+    )
+    lines.append(f"run folder: {result['run']} (its curve.png shows the table)")
+    return lines
+
+
+def answer_lines(result: Mapping[str, Any]) -> list[str]:
+    """Return the lines that `lgcourse solve` prints for people."""
+    width = max(len(result["answer"]), len(result["true"]))
+    given, true = result["answer"].rjust(width), result["true"].rjust(width)
+    lines = [f"note: {note}" for note in result["notes"]]
+    lines += [f"model  {given}", f"true   {true}"]
+    if result["agree"]:
+        return [*lines, f"they agree, all {len(result['true'])} characters"]
+    marks = "".join(" " if a == b else "^" for a, b in zip(given, true, strict=True))
+    return [*lines, f"       {marks}", f"they differ in {marks.count('^')} of {width} characters"]
+
+
+def text_table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:
+    """Return a plain table, columns right-aligned except the first.
+
+    >>> print("\\n".join(text_table(["pe", "10"], [["rpe", "1.0"], ["none", "0.5"]])))
+    pe     10
+    rpe   1.0
+    none  0.5
+    """
+    table = [[str(cell) for cell in row] for row in (head, *rows)]
+    widths = [max(len(row[c]) for row in table) for c in range(len(head))]
+    return [
+        "  ".join(
+            cell.ljust(w) if c == 0 else cell.rjust(w)
+            for c, (cell, w) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in table
+    ]

@@ -1,0 +1,270 @@
+"""Addition of two numbers, least digit first inside the model; people type the usual way round."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from functools import lru_cache
+
+import torch
+from einops import rearrange
+from torch import Tensor
+
+from lgcourse.tasks.base import Prompt, digits, numbered, with_corners
+from lgcourse.tasks.circuit import Operator
+from lgcourse.tasks.numerals import Numerals, exact, row
+from lgcourse.tasks.running import check_width, refuse_wider
+
+PLUS, EQUALS = 10, 11
+
+
+def carry(a: int, b: int, s: int) -> int | None:
+    """Return the carry out of a column with digits a, b and result s, or None if s is impossible.
+
+    The carry into the column is c = s - a - b mod 10, which can be 0 or 1 only.
+
+    >>> carry(9, 5, 5), carry(1, 2, 3), carry(1, 2, 7)
+    (1, 0, None)
+    """
+    into = (s - a - b) % 10
+    return None if into > 1 else (a + b + into) // 10
+
+
+def _middle(a, b, a_before, b_before, s_before):
+    into = carry(a_before, b_before, s_before)
+    return None if into is None else (a + b + into) % 10
+
+
+@lru_cache
+def column_operators(separators: bool = False) -> tuple[Operator, Operator, Operator]:
+    """The unit operators of addition: first column, later columns, and a last carry on its own.
+
+    With ``separators`` the column also takes "+" and "=" where the operands have ended, as zeros.
+    """
+
+    def column(a, b, a_before, b_before, s_before):
+        if (a == PLUS) != (b == EQUALS):
+            return None
+        a, b = (0, 0) if a == PLUS else (a, b)
+        return _middle(a, b, a_before, b_before, s_before)
+
+    first = Operator.from_rule("first", ("a", "b"), lambda a, b: (a + b) % 10, range(10))
+    roles = ("a", "b", "a before", "b before", "s before")
+    here = ([*range(10), PLUS], [*range(10), EQUALS]) if separators else (range(10), range(10))
+    middle = Operator.from_rule("column", roles, column, [*here, *[range(10)] * 3])
+    last = Operator.from_rule("last", roles[2:], carry, range(10))
+    return first, middle, last
+
+
+@lru_cache
+def ended_operators() -> tuple[Operator, Operator, Operator]:
+    """The unit operators behind the end of an operand: the next column, later ones, the last carry.
+
+    They do not say which of the two operands has ended; the digit x is the other one's.
+    """
+
+    def just_ended(x, a_before, b_before, s_before):
+        return _middle(x, 0, a_before, b_before, s_before)
+
+    def alone(x, x_before, s_before):
+        return _middle(x, 0, x_before, 0, s_before)
+
+    def last(x_before, s_before):
+        return carry(x_before, 0, s_before)
+
+    roles = ("x", "a before", "b before", "s before")
+    return (
+        Operator.from_rule("just ended", roles, just_ended, range(10)),
+        Operator.from_rule("alone", ("x", "x before", "s before"), alone, range(10)),
+        Operator.from_rule("last alone", ("x before", "s before"), last, range(10)),
+    )
+
+
+def _column_rows(count: int, names: dict[str, str], operators) -> list:
+    """Return the rows of ``count`` columns; ``names`` says what stands where a digit has ended."""
+    first, column, _ = operators
+    rows = [("s1", first, ["a1", "b1"])]
+    for t in range(2, count + 1):
+        digits_here = [names.get(name, name) for name in (f"a{t}", f"b{t}")]
+        rows.append((f"s{t}", column, [*digits_here, f"a{t - 1}", f"b{t - 1}", f"s{t - 1}"]))
+    return rows
+
+
+class Addition(Numerals):
+    """a1..an + b1..bn = s1..s(n+1), least digit first.
+
+    Arity 5: a column needs its two digits and the three of the column before, which tell the carry.
+    Where column n + 1 would find its digits stand "+" and "=", which it reads as zeros: so the last
+    carry is a column like the others, and SRC is 2 (first column, later columns).
+
+    It could be an operator of the three earlier operands alone. But softmax attention over equal
+    values returns that value, however many there are: a model that reads operands only could not
+    tell (9, 9, 9) before the end from (9, 9, 9, 9, 9) inside, and must answer 1 and 9.
+    """
+
+    name, example, vocabulary, sign = "addition", "905+128=", "0123456789+=", "+"
+    arity, chance = 5, 0.1
+
+    def layout(self, scale):
+        return [*numbered("a", scale), "+", *numbered("b", scale), "=", *numbered("s", scale + 1)]
+
+    def prompt(self, scale, batch, generator):
+        a, b = digits(10, (2, batch, scale), generator)
+        return self.join(*with_corners(10, (a, b), generator))
+
+    def answer(self, prompt, scale):
+        return add_digits(*self.operands(prompt, scale))
+
+    def circuit(self, scale):
+        names = {f"a{scale + 1}": "+", f"b{scale + 1}": "="}
+        return self.steps(scale, _column_rows(scale + 1, names, column_operators(separators=True)))
+
+    def hard(self, scale, batch, generator):
+        """Draw carry chains over at least 0.9 n digits, all nines, and full crossings."""
+        return self.batch(self.join(*chains(scale, batch, generator)), scale)
+
+    def parse(self, text):
+        a, b = self.two_numbers(text)
+        scale = max(len(a), len(b))
+        notes = []
+        if len(a) != len(b):
+            notes.append(
+                f"zero-extended to {scale} digits each: {a.zfill(scale)}+{b.zfill(scale)}="
+            )
+        prompt = self.join(row(a.zfill(scale)), row(b.zfill(scale)))
+        return Prompt(prompt[0].tolist(), scale, notes)
+
+    def solve(self, text):
+        a, b = self.two_numbers(text)
+        return f"{exact(max(len(a), len(b)) + 1).add(Decimal(a), Decimal(b)):f}"
+
+
+class AdditionPadded(Addition):
+    """Addition, zero-padded: operands and result have W + 1 digits at every scale.
+
+    Operands stand at fixed distances at every scale, so a scale-free relation aligns. Only
+    s1..s(n+1) are scored. The last carry falls on padding zeros and is an ordinary column, so SRC
+    is 2; that is why the operands get one zero more than the largest scale needs. Arity 5.
+
+    Args:
+        width: W, the largest scale that fits.
+    """
+
+    name = "addition-padded"
+
+    def __init__(self, width: int = 100):
+        self.width = check_width(width)
+
+    def check_scale(self, scale):
+        super().check_scale(scale)
+        refuse_wider(self, scale)
+
+    def layout(self, scale):
+        a, b, s = (numbered(letter, self.width + 1) for letter in "abs")
+        return [*a, "+", *b, "=", *s]
+
+    def answer_length(self, scale):
+        return scale + 1
+
+    def join(self, a, b):
+        rest = (0, self.width + 1 - a.shape[1])
+        return super().join(*(torch.nn.functional.pad(x, rest) for x in (a, b)))
+
+    def operands(self, prompt, scale):
+        half = rearrange(prompt, "b (two half) -> two b half", two=2)
+        return half[0][:, :scale], half[1][:, :scale]
+
+    def circuit(self, scale):
+        return self.steps(scale, _column_rows(scale + 1, {}, column_operators()))
+
+    def parse(self, text):
+        refuse_wider(self, max(map(len, self.two_numbers(text))))
+        prompt = super().parse(text)
+        prompt.notes.append(f"padded with zeros to width {self.width}")
+        return prompt
+
+
+class AdditionUnequal(Addition):
+    """a1..an + b1..bm = s1..s(max(n, m)+1), least digit first, scale (n, m).
+
+    Arity 5, as in addition. Behind the end of the shorter operand there is nothing to read, so the
+    operators there have fewer operands: 4 in the next column, 3 in later ones, 2 for the last
+    carry. SRC 6 from scale (3, 3) on, 5 at (2, 2), 2 at (1, 1).
+    """
+
+    name, example, sizes = "addition-unequal", "905+28=", 2
+
+    def layout(self, scale):
+        n, m = scale
+        result = numbered("s", max(n, m) + 1)
+        return [*numbered("a", n), "+", *numbered("b", m), "=", *result]
+
+    def prompt(self, scale, batch, generator):
+        parts = [digits(10, (batch, size), generator) for size in scale]
+        return self.join(*with_corners(10, parts, generator))
+
+    def answer(self, prompt, scale):
+        rest = [(0, max(scale) - size) for size in scale]
+        a, b = map(torch.nn.functional.pad, self.operands(prompt, scale), rest)
+        return add_digits(a, b)
+
+    def circuit(self, scale):
+        n, m = scale
+        if n == m:
+            end = (f"s{n + 1}", column_operators()[2], [f"a{n}", f"b{n}", f"s{n}"])
+            return self.steps(scale, [*_column_rows(n, {}, column_operators()), end])
+        just_ended, alone, last = ended_operators()
+        x, end, top = "a" if n > m else "b", min(scale), max(scale)
+        reads = [f"{x}{end + 1}", f"a{end}", f"b{end}", f"s{end}"]
+        rows = [(f"s{end + 1}", just_ended, reads)]
+        rows += [
+            (f"s{t}", alone, [f"{x}{t}", f"{x}{t - 1}", f"s{t - 1}"])
+            for t in range(end + 2, top + 1)
+        ]
+        rows.append((f"s{top + 1}", last, [f"{x}{top}", f"s{top}"]))
+        return self.steps(scale, [*_column_rows(end, {}, column_operators()), *rows])
+
+    def hard(self, scale, batch, generator):
+        """Draw carry chains as in addition; they go on behind the end of the shorter operand."""
+        n, m = scale
+        a, b = chains(max(scale), batch, generator)
+        # behind the end the longer operand holds the sum of both: 9 hands a carry on as before
+        both = (a + b).clamp(max=9)
+        a[:, m:], b[:, n:] = both[:, m:], both[:, n:]
+        return self.batch(self.join(a[:, :n], b[:, :m]), scale)
+
+    def parse(self, text):
+        a, b = self.two_numbers(text)
+        return Prompt(self.join(row(a), row(b))[0].tolist(), (len(a), len(b)))
+
+
+def add_digits(a: Tensor, b: Tensor) -> Tensor:
+    """Add numbers given as digit tensors [b n], least digit first; the sum is [b n+1].
+
+    Carries are found without a loop over digits: a column makes a carry (sum above 9), or hands one
+    on (sum 9), or neither; the carry into column t is the decision of the last column before t that
+    does not hand on.
+
+    >>> add_digits(torch.tensor([[5, 9]]), torch.tensor([[5, 0]]))
+    tensor([[0, 0, 1]])
+    """
+    total = torch.nn.functional.pad(a + b, (0, 1))
+    column = torch.arange(total.shape[1])
+    decides = torch.where(total != 9, column, -1).cummax(dim=1).values
+    makes = torch.gather(total, 1, decides.clamp(min=0)) > 9
+    out = makes & (decides >= 0)
+    into = torch.nn.functional.pad(out, (1, -1))
+    return (total + into.long()) % 10
+
+
+def chains(scale: int, batch: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Draw the hardest operands [b n]: by turns chains over 0.9 n digits, nines, full crossings."""
+    a = digits(10, (batch, scale), generator)
+    b = 9 - a  # every column sums to 9: a carry that enters at the bottom crosses all of them
+    b[:, 0] = torch.where(a[:, 0] == 0, 9, 10 - a[:, 0])
+    a[:, 0] = a[:, 0].clamp(min=1)
+    kind = torch.arange(batch) % 3
+    stop = scale - 1 - digits(max(1, scale // 10), (batch,), generator)  # in the last tenth
+    rows = torch.arange(batch)[(kind == 0) & (stop > 0)]
+    a[rows, stop[rows]] = b[rows, stop[rows]] = digits(5, (len(rows),), generator)
+    a[kind == 1] = b[kind == 1] = 9
+    return a, b

@@ -1,0 +1,276 @@
+"""What is a task? A vocabulary, a layout, a sampler, text in and out, and the circuit of it.
+
+To add one, subclass `Task` and write ``vocabulary``, ``layout``, ``prompt``, ``answer`` and
+``circuit``; everything else follows from these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import product
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from lgcourse.errors import InputError
+from lgcourse.relations.base import Scale, sizes_of
+from lgcourse.tasks.circuit import Operator, Step
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Samples of one scale.
+
+    Args:
+        tokens: the whole sequences, prompt and answer.
+        answer: True at the positions that are scored; token p is predicted by ``logits[p - 1]``.
+        scale: the scale of all samples.
+    """
+
+    tokens: Int[Tensor, "b l"]
+    answer: Bool[Tensor, " l"]
+    scale: Scale
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """A prompt that was read from text: tokens, scale, and notes on what was changed to fit."""
+
+    tokens: list[int]
+    scale: Scale
+    notes: list[str] = field(default_factory=list)
+
+
+CORNERS = 1 / 8  # share of samples with few different digits, see `with_corners`
+
+
+class Task:
+    """Base class of all tasks.
+
+    Attributes:
+        name: the name in `lgcourse.tasks.names`.
+        vocabulary: one character per token; the token id is its index. Where tokens are words
+            (`lgcourse.tasks.words`), a tuple of them.
+        sizes: how many sizes a scale has (1, or 2 for operands of different length).
+        arity: bound k on the arity of a step, part of the definition of SRC; None without a bound
+            or without a circuit.
+        kind: how the operators grow with the scale, ``"constant"``, ``"saturates"`` or ``"grows"``,
+            or ``"not covered"`` (no position-only circuit).
+        example: a prompt as people type it.
+        chance: share of answer tokens that blind guessing gets right.
+    """
+
+    name: str
+    vocabulary: Sequence[str]
+    sizes: int = 1
+    arity: int | None
+    kind: str = "constant"
+    example: str
+    chance: float
+    fill: str = "0"  # the token behind the answer in padded layouts
+
+    # --- what a task must say -------------------------------------------------------------------
+    def layout(self, scale: Scale) -> list[str]:
+        """Return the name of each position, for instance ``["x1", "x2", "=", "y1", "y2"]``."""
+        raise NotImplementedError
+
+    def prompt(self, scale: Scale, batch: int, generator: torch.Generator) -> Int[Tensor, "b p"]:
+        """Draw random prompts, tokens up to and with ``=``."""
+        raise NotImplementedError
+
+    def answer(self, prompt: Int[Tensor, "b p"], scale: Scale) -> Int[Tensor, "b a"]:
+        """Return the true answers of the prompts, as tokens."""
+        raise NotImplementedError
+
+    def circuit(self, scale: Scale) -> list[Step]:
+        """Return the steps that make the answer of an instance of this scale."""
+        raise NotImplementedError
+
+    # --- what follows from it -------------------------------------------------------------------
+    def prompt_length(self, scale: Scale) -> int:
+        """Number of tokens up to and with ``=``."""
+        return self.layout(scale).index("=") + 1
+
+    def answer_length(self, scale: Scale) -> int:
+        """Number of tokens that are scored."""
+        return self.length(scale) - self.prompt_length(scale)
+
+    def length(self, scale: Scale) -> int:
+        """Number of tokens of a whole sequence, L(n)."""
+        self.check_scale(scale)
+        return len(self.layout(scale))
+
+    def check_scale(self, scale: Scale) -> None:
+        """Refuse a scale that the task does not have."""
+        if len(sizes_of(scale)) != self.sizes:
+            wanted = (
+                "one size, for instance 20" if self.sizes == 1 else f"{self.sizes} sizes, 20x13"
+            )
+            raise InputError(f"task '{self.name}' takes {wanted}; got scale {scale!r}")
+
+    def scales(self, largest: Scale) -> Iterator[Scale]:
+        """Yield every scale up to the largest one (each size from 1 on)."""
+        self.check_scale(largest)
+        if self.sizes == 1:
+            yield from range(1, sizes_of(largest)[0] + 1)
+        else:
+            yield from product(*(range(1, size + 1) for size in sizes_of(largest)))
+
+    def sample(self, scale: Scale, batch: int, generator: torch.Generator) -> Batch:
+        """Draw samples of one scale.
+
+        Args:
+            scale: the scale n; for tasks with several sizes a tuple.
+            batch: number of sequences b.
+            generator: the source of all randomness.
+
+        Returns:
+            A `Batch`.
+
+        Raises:
+            InputError: the scale is not one of the task's.
+
+        >>> import lgcourse
+        >>> task = lgcourse.tasks.get("copy")
+        >>> batch = task.sample(3, 2, torch.Generator().manual_seed(0))
+        >>> batch.tokens.shape, batch.answer.tolist()
+        (torch.Size([2, 7]), [False, False, False, False, True, True, True])
+        """
+        self.check_scale(scale)
+        return self.batch(self.prompt(scale, batch, generator), scale)
+
+    def hard(self, scale: Scale, batch: int, generator: torch.Generator) -> Batch | None:
+        """Draw the hardest samples of a scale, or return None where none is harder than another."""
+        return None
+
+    def batch(self, prompt: Int[Tensor, "b p"], scale: Scale) -> Batch:
+        """Complete prompts to whole sequences with their true answers."""
+        tokens = torch.cat([prompt, self.answer(prompt, scale)], dim=1)
+        rest = self.length(scale) - tokens.shape[1]
+        if rest:
+            fill = self.vocabulary.index(self.fill)
+            tokens = torch.nn.functional.pad(tokens, (0, rest), value=fill)
+        return Batch(tokens, self.scored(scale), scale)
+
+    def scored(self, scale: Scale) -> Bool[Tensor, " l"]:
+        """Return which positions are scored."""
+        position = torch.arange(self.length(scale))
+        start = self.prompt_length(scale)
+        return (position >= start) & (position < start + self.answer_length(scale))
+
+    def reads(self, scale: Scale) -> list[tuple[int, int, Hashable]]:
+        """Return what the circuit reads, for ideal relations: (query, key, (operator, role))."""
+        return [
+            (step.query, position, (step.operator.name, role))
+            for step in self.circuit(scale)
+            for role, position in zip(step.operator.roles, step.inputs, strict=True)
+        ]
+
+    def steps(
+        self, scale: Scale, rows: Sequence[tuple[str, Operator, Sequence[str]]]
+    ) -> list[Step]:
+        """Turn rows of (output, operator, inputs), written with the layout's names, into steps."""
+        self.check_scale(scale)
+        at = {name: p for p, name in enumerate(self.layout(scale))}
+        return [Step(at[out], op, tuple(at[name] for name in inputs)) for out, op, inputs in rows]
+
+    # --- text -----------------------------------------------------------------------------------
+    def encode(self, text: str) -> list[int]:
+        """Return the tokens of a text.
+
+        >>> import lgcourse
+        >>> lgcourse.tasks.get("addition").encode("12+34=")
+        [2, 1, 10, 4, 3, 11]
+        """
+        compact = "".join(text.split())
+        wrong = next((c for c in compact if c not in self.vocabulary), None)
+        if wrong is not None:
+            raise self.not_mine(text, f"the character '{wrong}' is not one of '{self.vocabulary}'")
+        return [self.vocabulary.index(c) for c in compact]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Return the text of tokens, as people write it."""
+        for id in ids:
+            if not 0 <= int(id) < len(self.vocabulary):
+                raise InputError(
+                    f"token {int(id)} is not one of 0..{len(self.vocabulary) - 1} of '{self.name}'"
+                )
+        return "".join(self.vocabulary[int(id)] for id in ids)
+
+    def parse(self, text: str) -> Prompt:
+        """Read a prompt that a person typed.
+
+        Returns:
+            A `Prompt` with tokens, scale and notes on what was changed (for instance zeros added).
+
+        Raises:
+            InputError: the text is not a prompt of this task.
+        """
+        tokens = self.encode(text)
+        equals = self.vocabulary.index("=")
+        if len(tokens) < 2 or tokens[-1] != equals or equals in tokens[:-1]:
+            raise self.not_mine(text, "a prompt ends with its only '='")
+        return Prompt(tokens, len(tokens) - 1)
+
+    def solve(self, text: str) -> str:
+        """Return the true answer of a prompt, computed without the model."""
+        prompt = self.parse(text)
+        tokens = torch.tensor([prompt.tokens])
+        return self.decode(self.answer(tokens, prompt.scale)[0].tolist())
+
+    def not_mine(self, text: str, why: str) -> InputError:
+        """Make the error for a text that is not a prompt of this task."""
+        shown = " ".join(text.split())  # messages are one line
+        shown = shown if len(shown) <= 40 else shown[:37] + "..."
+        return InputError(
+            f"'{shown}' is not a prompt of task '{self.name}': {why}; "
+            f"write it like '{self.example}'"
+        )
+
+    def __repr__(self) -> str:
+        return f"<task {self.name}>"
+
+
+def numbered(letter: str, count: int) -> list[str]:
+    """Return ["x1", ..., "xn"] for the letter x.
+
+    >>> numbered("x", 3)
+    ['x1', 'x2', 'x3']
+    """
+    return [f"{letter}{t}" for t in range(1, count + 1)]
+
+
+@lru_cache
+def identity(tokens: int) -> Operator:
+    """The operator that hands on its only operand, for the tokens 0..tokens-1."""
+    return Operator.from_rule("take", ("source",), lambda x: x, range(tokens))
+
+
+def digits(high: int, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
+    """Draw random tokens 0..high-1."""
+    return torch.randint(high, shape, generator=generator)
+
+
+def with_corners(high: int, parts: Sequence[Tensor], generator: torch.Generator) -> list[Tensor]:
+    """Redraw one in eight rows from one to three tokens only, the same for all parts of a row.
+
+    Uniform digits hardly ever show a step whose operands are all equal: (9, 9, 9, 9, 9) makes up
+    one in twenty thousand columns of an addition, and a model can be right everywhere else.
+
+    Args:
+        high: tokens are 0..high-1.
+        parts: tensors ``[b n]`` of uniform tokens; the n may differ.
+        generator: the source of all randomness.
+    """
+    batch = parts[0].shape[0]
+    few = torch.rand((batch, 1), generator=generator) < CORNERS
+    alphabet = torch.randint(high, (batch, 3), generator=generator)
+    count = torch.randint(1, 4, (batch, 1), generator=generator)
+    picks = [torch.randint(6, part.shape, generator=generator) % count for part in parts]
+    return [
+        torch.where(few, alphabet.gather(1, pick), part)
+        for pick, part in zip(picks, parts, strict=True)
+    ]

@@ -1,0 +1,128 @@
+"""Tasks with a running result: each answer token joins the one before with the next input.
+
+The intermediate results are the chain of thought (CoT).
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import torch
+
+from lgcourse.errors import InputError
+from lgcourse.tasks.base import Prompt, Task, digits, identity, numbered
+from lgcourse.tasks.circuit import Operator
+
+
+@lru_cache
+def plus_mod(modulus: int) -> Operator:
+    """The operator y, x -> y + x mod m."""
+    return Operator.from_rule(
+        "add", ("before", "next"), lambda y, x: (y + x) % modulus, range(modulus)
+    )
+
+
+class Running(Task):
+    """x1..xn = y1..yn with y_t = y_(t-1) + x_t mod m.
+
+    Arity 2: a step needs the result before and the next input; the first one takes its input only.
+    SRC 2 from scale 2 on (take, add), 1 at scale 1.
+    """
+
+    modulus: int
+    arity = 2
+
+    def layout(self, scale):
+        return numbered("x", scale) + ["="] + numbered("y", scale)
+
+    def prompt(self, scale, batch, generator):
+        x = digits(self.modulus, (batch, scale), generator)
+        return torch.cat([x, torch.full((batch, 1), self.vocabulary.index("="))], dim=1)
+
+    def answer(self, prompt, scale):
+        return prompt[:, :scale].cumsum(1) % self.modulus
+
+    def circuit(self, scale):
+        rows = [("y1", identity(self.modulus), ["x1"])]
+        rows += [
+            (f"y{t}", plus_mod(self.modulus), [f"y{t - 1}", f"x{t}"]) for t in range(2, scale + 1)
+        ]
+        return self.steps(scale, rows)
+
+    def solve(self, text):
+        self.parse(text)
+        values = [int(c) for c in "".join(text.split())[:-1]]
+        totals = [sum(values[: t + 1]) % self.modulus for t in range(len(values))]
+        return "".join(map(str, totals))
+
+
+class ParityCoT(Running):
+    """Parity with chain of thought: y_t is the parity of x1..xt, the last one is the answer."""
+
+    name, example, vocabulary, modulus, chance = "parity-cot", "10110=", "01=", 2, 0.5
+
+
+class ModSumCoT(Running):
+    """Sum modulo 10 with chain of thought: y_t is the last digit of x1 + .. + xt."""
+
+    name, example, vocabulary = "modsum-cot", "31415=", "0123456789="
+    modulus, chance = 10, 0.1
+
+
+class ParityCoTPadded(ParityCoT):
+    """Parity with chain of thought, zero-padded: x1..xW = y1..yW, where x and y are 0 after n.
+
+    Operands stand W + 1 and 1 positions back at every scale, so a scale-free relation aligns. Only
+    y1..yn are scored.
+
+    Args:
+        width: W, the largest scale that fits.
+    """
+
+    name, example = "parity-cot-padded", "10110="
+
+    def __init__(self, width: int = 100):
+        self.width = check_width(width)
+
+    def check_scale(self, scale):
+        super().check_scale(scale)
+        refuse_wider(self, scale)
+
+    def layout(self, scale):
+        return numbered("x", self.width) + ["="] + numbered("y", self.width)
+
+    def answer_length(self, scale):
+        return scale
+
+    def prompt(self, scale, batch, generator):
+        prompt = super().prompt(scale, batch, generator)
+        return pad_operand(prompt, scale, self.width)
+
+    def parse(self, text):
+        prompt = super().parse(text)
+        scale = len(prompt.tokens) - 1
+        refuse_wider(self, scale)
+        tokens = pad_operand(torch.tensor([prompt.tokens]), scale, self.width)[0].tolist()
+        return Prompt(tokens, scale, [f"padded with zeros to width {self.width}"])
+
+
+def check_width(width) -> int:
+    """Refuse a width that is no whole number of at least 1."""
+    if isinstance(width, bool) or not isinstance(width, int) or width < 1:
+        raise InputError(f"width must be a whole number of at least 1, got {width!r}")
+    return width
+
+
+def refuse_wider(task, scale: int) -> None:
+    """Refuse a scale that does not fit the width of a padded task."""
+    if scale > task.width:
+        raise InputError(
+            f"task '{task.name}' was made for width {task.width}, got scale {scale}; "
+            f"use tasks.get('{task.name}', width={scale})"
+        )
+
+
+def pad_operand(tokens, scale: int, width: int):
+    """Put zeros behind the first ``scale`` tokens, up to ``width``."""
+    zeros = tokens.new_zeros(tokens.shape[0], width - scale)
+    return torch.cat([tokens[:, :scale], zeros, tokens[:, scale:]], dim=1)

@@ -1,0 +1,190 @@
+"""Will a model that learned short inputs work on long ones? Predicted before any training.
+
+Source: the course's formalisation, after Chen, Liang and Lin (2025): length generalisation from the
+training to the test scales is predicted if and only if the number of unit operators does not grow
+and the relation aligns the circuit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from lgcourse.errors import InputError
+from lgcourse.relations.base import Relation, Scale, sizes_of
+from lgcourse.tasks.base import Task
+from lgcourse.tasks.circuit import Step
+from lgcourse.theory.alignment import Alignment
+from lgcourse.theory.circuits import Circuit, covered, show_scale, steps_at
+from lgcourse.theory.merging import Bounds, Merging
+from lgcourse.theory.priorities import lines
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What theory says about length generalisation, and why.
+
+    Args:
+        verdict: ``"generalises"``, ``"fails"``, ``"no prediction"`` (the embedding has no finite
+            relation) or ``"not covered"`` (the task has no circuit).
+        resolvable: test scale -> share of its steps that meet the three conditions of alignment;
+            empty where theory is silent or the operators cannot be written down.
+        src_train: number of merged operators on the training scales; None where not known.
+        src_test: the same on training and test scales together.
+        reason: why, in words.
+    """
+
+    verdict: str
+    resolvable: dict[Scale, float] = field(default_factory=dict)
+    src_train: int | None = None
+    src_test: int | None = None
+    reason: str = ""
+
+    @property
+    def generalises(self) -> bool | None:
+        """True or False as predicted; None where theory is silent."""
+        return {"generalises": True, "fails": False}.get(self.verdict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the prediction as plain values for JSON; scales become ``"20"`` or ``"20x13"``.
+
+        >>> Prediction("fails", {(20, 13): 0.5}, 3, 3, "why").to_json()["resolvable"]
+        {'20x13': 0.5}
+        """
+        return {
+            "verdict": self.verdict,
+            "generalises": self.generalises,
+            "resolvable": {show_scale(n): share for n, share in self.resolvable.items()},
+            "src_train": self.src_train,
+            "src_test": self.src_test,
+            "reason": self.reason,
+        }
+
+
+def predict(
+    circuit: Circuit | None,
+    relation: Relation | Sequence[Relation | None] | None,
+    train_scales: Iterable[Scale] | int,
+    test_scales: Iterable[Scale] | int,
+) -> Prediction:
+    """Predict whether a model with a relation generalises from training scales to test scales.
+
+    Source: the course's formalisation, after Chen, Liang and Lin (2025).
+
+    Args:
+        circuit: a task, or anything that `lgcourse.theory.circuits.steps_at` reads.
+        relation: a `Relation` made for the largest scale; a list of them for several heads (an
+            operand is found if one of them finds it); None for an embedding without a finite
+            relation.
+        train_scales: the scales of the training data; one number is refused, since it could mean
+            the scale n or all scales up to n.
+        test_scales: the scales to predict for.
+
+    Returns:
+        A `Prediction`. Operators are counted on the given scales, not on those between.
+
+    Raises:
+        InputError: no scales, a scale that the task does not have, a circuit that is not valid, or
+            a relation made for fewer positions.
+
+    >>> from lgcourse.relations import build
+    >>> from lgcourse.tasks import get
+    >>> task = get("addition")
+    >>> predict(task, build("ideal-sh", task), range(1, 11), [20, 50]).verdict
+    'generalises'
+    >>> predict(task, build("rpe", task), range(1, 11), [20]).verdict
+    'fails'
+    """
+    train, test = _scales(train_scales, "train_scales"), _scales(test_scales, "test_scales")
+    if circuit is None or not covered(circuit):
+        name = f"task '{circuit.name}'" if isinstance(circuit, Task) else "the task"
+        return Prediction("not covered", reason=f"{name} has no circuit made of positions only")
+    relations = _relations(relation)
+    circuits = _circuits(circuit, [*train, *test])
+    if isinstance(circuits, str):
+        return Prediction("fails" if relations else "no prediction", reason=circuits)
+    merging = Merging()
+    before = _count(merging, [circuits[n] for n in train])
+    after = _count(merging, [circuits[n] for n in test])
+    if not relations:
+        reason = "the embedding has no finite relation, so alignment is not defined for it"
+        return Prediction("no prediction", {}, before.upper, after.upper, reason)
+    training, testing = (lines([(n, circuits[n]) for n in part], merging) for part in (train, test))
+    alignment = Alignment(relations, training, testing, merging)
+    shares = {
+        n: float(good.double().mean()) if len(good) else 1.0
+        for n, good in zip(test, alignment.resolvable, strict=True)
+    }
+    fault = _growth(merging, before, after, circuits, train, test) or alignment.fault()
+    verdict = "fails" if fault else "generalises"
+    return Prediction(verdict, shares, before.upper, after.upper, fault or _praise(after))
+
+
+def _relations(relation) -> list[Relation]:
+    """Return the relations of an embedding as a list, empty where one of them is not finite."""
+    relations = list(relation) if isinstance(relation, (list, tuple)) else [relation]
+    return [] if any(one is None for one in relations) else relations
+
+
+def _circuits(circuit: Circuit, scales: list[Scale]) -> dict[Scale, list[Step]] | str:
+    """Return the steps of each scale; why it cannot be, if the arity has no bound."""
+    unbounded = isinstance(circuit, Task) and circuit.kind == "grows" and circuit.arity is None
+    if isinstance(circuit, Task):
+        for n in scales:
+            circuit.check_scale(n)
+    try:
+        return {n: steps_at(circuit, n) for n in dict.fromkeys(scales)}
+    except InputError as error:
+        if not unbounded:
+            raise
+        return f"the number of operators grows and their arity has no bound: {error}"
+
+
+def _scales(scales, name: str) -> list[Scale]:
+    """Return scales as a list without repeats, refusing what is no collection of scales."""
+    if isinstance(scales, (int, str)) or not isinstance(scales, Iterable):
+        raise InputError(
+            f"{name} is a collection of scales, as range(1, 11) or [20, 50]; got {scales!r}"
+        )
+    found = list(dict.fromkeys(tuple(n) if isinstance(n, list) else n for n in scales))
+    if not found:
+        raise InputError(f"{name} is empty; give at least one scale")
+    for n in found:
+        sizes_of(n)
+    return found
+
+
+def _count(merging: Merging, circuits) -> Bounds:
+    for steps in circuits:
+        merging.add_steps(steps)
+    return merging.bounds()
+
+
+def _growth(merging: Merging, before: Bounds, after: Bounds, circuits, train, test) -> str | None:
+    """Return in words that test scales need more operators than training showed, or None."""
+    if after.upper <= before.upper:
+        return None
+    groups = merging.groups()
+    met = {groups[merging.add(step.operator)] for n in train for step in circuits[n]}
+    new = (
+        f"; at scale {show_scale(n)} position {step.output} needs `{step.operator.name}`, which "
+        "training never showed"
+        for n in test
+        for step in circuits[n]
+        if groups[merging.add(step.operator)] not in met
+    )
+    bounds = "" if before.exact and after.exact else " (upper bounds)"
+    return (
+        f"the number of operators grows from {before.upper} to {after.upper}{bounds}, and no "
+        f"position embedding adds operators{next(new, '')}"
+    )
+
+
+def _praise(after: Bounds) -> str:
+    one = after.upper == 1
+    number = "the only operator serves" if one else f"the same {after.upper} operators serve"
+    return (
+        f"{number} training and test scales, and every operand is singled out by an id that "
+        "training showed"
+    )

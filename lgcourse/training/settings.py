@@ -1,0 +1,128 @@
+"""What defines a run? One flat set of settings, from which task, embedding and model are built."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from lgcourse import embeddings, tasks
+from lgcourse.errors import InputError
+from lgcourse.model import Transformer
+from lgcourse.relations.base import Scale, sizes_of
+from lgcourse.training.seeds import seeded
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything that decides the outcome of a run.
+
+    Args:
+        task, pe: names in `lgcourse.tasks` and `lgcourse.embeddings`.
+        train_scale: sizes are drawn uniformly from 1..train_scale.
+        test_scales: scales of the evaluation; an int, or a tuple of ints for several sizes.
+        seed: seed of weights, data and evaluation.
+        steps, batch: number of updates, and sequences per update.
+        layers, width, heads: size of the model.
+        learning_rate: peak learning rate of the weights.
+        other: ``"soft"``, ``"excluded"`` or ``"auto"``, see `RelationTable`.
+        precision: ``"float32"``, or ``"bfloat16"`` for autocast in training.
+        samples, hard_samples: sequences per scale in the evaluation.
+        task_options: options of the task, for instance ``{"width": 100}``.
+
+    Where ``steps``, ``layers`` or ``learning_rate`` is 0, the embedding's ``recommended`` value is
+    taken.
+    """
+
+    task: str
+    pe: str
+    train_scale: int = 10
+    test_scales: tuple[Scale, ...] = (10, 20, 50, 100)
+    seed: int = 0
+    steps: int = 0
+    batch: int = 64
+    layers: int = 0
+    width: int = 64
+    heads: int = 8
+    learning_rate: float = 0.0
+    other: str = "auto"
+    precision: str = "float32"
+    samples: int = 200
+    hard_samples: int = 50
+    task_options: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self):
+        for name in ("train_scale", "batch", "width", "heads", "samples"):
+            _at_least(1, name, getattr(self, name))
+        for name in ("seed", "steps", "layers", "hard_samples"):
+            _at_least(0, name, getattr(self, name))
+        if not 0 <= self.learning_rate < 1:
+            raise InputError(f"learning_rate must lie in 0..1, got {self.learning_rate!r}")
+        if self.precision not in ("float32", "bfloat16"):
+            raise InputError(f"precision must be float32 or bfloat16, got {self.precision!r}")
+        if not self.test_scales:
+            raise InputError("test_scales is empty; give at least one scale, for instance 10,20")
+        for scale in self.test_scales:
+            sizes_of(scale)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the settings as plain data."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Settings:
+        """Read settings that `to_json` wrote."""
+        scales = tuple(tuple(s) if isinstance(s, list) else s for s in data["test_scales"])
+        return cls(**{**data, "test_scales": scales})
+
+    @property
+    def largest(self) -> Scale:
+        """The scale whose sizes are the largest that this run trains or tests."""
+        rows = [sizes_of(scale) for scale in self.test_scales]
+        count = max(map(len, rows))
+        sizes = tuple(
+            max([self.train_scale, *(row[i] for row in rows if i < len(row))]) for i in range(count)
+        )
+        return sizes if count > 1 else sizes[0]
+
+    def build_task(self):
+        """Return the task; a padded one gets the width of the largest scale by default."""
+        options = dict(self.task_options)
+        if self.task in tasks.names() and self.task.endswith("-padded"):
+            options.setdefault("width", max(sizes_of(self.largest)))
+        task = tasks.get(self.task, **options)
+        for scale in self.test_scales:
+            task.check_scale(scale)
+        return task
+
+
+def _at_least(least: int, name: str, value) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}")
+
+
+def build_model(settings: Settings) -> tuple[Settings, Any, Transformer]:
+    """Build the task and the untrained model of some settings; the seed decides the weights.
+
+    Returns:
+        The settings with recommended values filled in, the task, and the model.
+
+    >>> settings, task, model = build_model(Settings("copy", "rpe", test_scales=(20,)))
+    >>> settings.layers, task, sum(p.numel() for p in model.parameters())
+    (2, <task copy>, 101648)
+    """
+    task = settings.build_task()
+    embedding = embeddings.build(
+        settings.pe,
+        task,
+        width=settings.width,
+        heads=settings.heads,
+        max_scale=settings.largest,
+        other=settings.other,
+    )
+    open_ones = {k: v for k, v in embedding.recommended.items() if not getattr(settings, k)}
+    settings = replace(settings, **open_ones)
+    with seeded(settings.seed, "weights"):
+        model = Transformer(
+            len(task.vocabulary), embedding, settings.layers, settings.width, settings.heads
+        )
+    return settings, task, model

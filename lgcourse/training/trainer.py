@@ -1,0 +1,223 @@
+"""How is a model trained? AdamW on the answer tokens, one scale per batch, drawn uniformly."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from lgcourse.relations.base import Scale
+from lgcourse.training.device import choose_device, one_thread
+from lgcourse.training.seeds import generator
+
+AVERAGE = 0.99  # decay of the running average of the weights, which is what a run returns
+TABLE_RATE = 1e-2  # learning rate of the tables of position embeddings
+
+
+@dataclass
+class Run:
+    """What training leaves.
+
+    Args:
+        model: the trained model, with averaged weights.
+        steps: number of updates made.
+        seconds: time of training, checks not included.
+        losses: step -> loss, every tenth step and the last.
+        stopped: whether ``on_check`` ended the run early.
+    """
+
+    model: nn.Module
+    steps: int = 0
+    seconds: float = 0.0
+    losses: dict[int, float] = field(default_factory=dict)
+    stopped: bool = False
+
+
+def fit(
+    model: nn.Module,
+    task: Any,
+    train_scales: Iterable[Scale],
+    steps: int = 1000,
+    seed: int = 0,
+    on_check: Callable[[Trainer], bool | None] | None = None,
+    check_every: int = 100,
+    batch: int = 64,
+    learning_rate: float = 0.0,
+    precision: str = "float32",
+    device: str = "auto",
+    state: dict[str, Tensor] | None = None,
+    progress: Callable[[Trainer], None] | None = None,
+) -> Run:
+    """Train a model on a task; the loss is the cross-entropy of the scored tokens.
+
+    Args:
+        model: a `Transformer`; it is trained in place.
+        task: the task.
+        train_scales: the scales to draw from, each as likely as the others.
+        steps: number of updates.
+        seed: seed of the training data.
+        on_check: called with the `Trainer` every ``check_every`` steps; True ends the training.
+        check_every: steps between two checks.
+        batch: sequences per update, all of one scale.
+        learning_rate: peak rate of the weights; 0 takes what the embedding recommends.
+        precision: ``"float32"``, or ``"bfloat16"`` for autocast.
+        device: ``"auto"``, ``"cpu"`` or ``"cuda"``.
+        state: what `Trainer.state` returned at an earlier check; training goes on from there.
+        progress: called with the `Trainer` after every step.
+
+    Returns:
+        A `Run`; its model has the running average of the weights.
+
+    >>> import lgcourse
+    >>> from lgcourse import embeddings, tasks
+    >>> task = tasks.get("copy")
+    >>> pe = embeddings.build("ideal-sh", task, width=16, heads=2)
+    >>> model = lgcourse.Transformer(len(task.vocabulary), pe, 1, 16, 2)
+    >>> run = fit(model, task, range(1, 4), steps=3, seed=0)
+    >>> run.steps, sorted(run.losses)
+    (3, [1, 3])
+    """
+    trainer = Trainer(
+        model, task, list(train_scales), steps, seed, batch, learning_rate, precision, device
+    )
+    if state is not None:
+        trainer.restore(state)
+    with one_thread():
+        while trainer.step < steps and not trainer.stopped:
+            trainer.update()
+            if progress is not None:
+                progress(trainer)
+            if on_check is not None and trainer.step % check_every == 0:
+                trainer.stopped = bool(on_check(trainer))
+    trainer.average.copy_to(model)
+    return Run(model, trainer.step, trainer.seconds, trainer.losses, trainer.stopped)
+
+
+class Trainer:
+    """The state of one training: model, optimiser, weight average, random source and step."""
+
+    def __init__(self, model, task, scales, steps, seed, batch, learning_rate, precision, device):
+        self.model, self.task, self.scales, self.steps, self.batch = (
+            model.to(choose_device(device)),
+            task,
+            scales,
+            steps,
+            batch,
+        )
+        self.device = next(model.parameters()).device
+        self.precision = precision
+        self.rate = learning_rate or model.embedding.recommended["learning_rate"]
+        self.optimiser = _optimiser(model, self.rate)
+        self.average = Average(model)
+        self.source = generator(seed, "data")
+        self.step, self.seconds, self.stopped = 0, 0.0, False
+        self.losses: dict[int, float] = {}
+
+    def update(self) -> None:
+        """Make one update on a fresh batch of one scale."""
+        start = time.perf_counter()
+        self.model.train()
+        pick = int(torch.randint(len(self.scales), (), generator=self.source))
+        batch = self.task.sample(self.scales[pick], self.batch, self.source)
+        self._set_rate()
+        loss = self.loss(batch)
+        self.optimiser.zero_grad(set_to_none=True)
+        loss.backward()
+        nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        self.optimiser.step()
+        self.step += 1
+        self.average.update(self.model, self.step)
+        if self.step % 10 == 0 or self.step in (1, self.steps):
+            self.losses[self.step] = loss.item()
+        self.seconds += time.perf_counter() - start
+
+    def loss(self, batch) -> Tensor:
+        """Return the mean cross-entropy of the scored tokens, in nats."""
+        tokens = batch.tokens.to(self.device)
+        at = batch.answer.nonzero()[:, 0].to(self.device)
+        low = self.precision == "bfloat16"
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=low):
+            logits = self.model(tokens[:, :-1], batch.scale)[:, at - 1]  # b a v
+        return nn.functional.cross_entropy(logits.float().flatten(0, 1), tokens[:, at].flatten())
+
+    def _set_rate(self) -> None:
+        """One cycle: a linear rise over the first tenth, then half a cosine down to zero."""
+        share = (self.step + 0.5) / self.steps
+        rise = min(1.0, share / 0.1)
+        fall = 0.5 * (1 + math.cos(math.pi * max(0.0, share - 0.1) / 0.9))
+        for group in self.optimiser.param_groups:
+            group["lr"] = group["peak"] * rise * fall
+
+    def state(self) -> dict[str, Tensor]:
+        """Return everything that the next step depends on, as named tensors."""
+        state = {f"model.{k}": v for k, v in self.model.state_dict().items()}
+        state |= {f"average.{k}": v for k, v in self.average.weights.items()}
+        for name, parameter in self.model.named_parameters():
+            for key, value in self.optimiser.state[parameter].items():
+                state[f"adam.{name}.{key}"] = torch.as_tensor(value)
+        state["random"] = self.source.get_state()
+        state["step"] = torch.tensor(self.step)
+        state["seconds"] = torch.tensor(self.seconds, dtype=torch.float64)
+        state["loss.steps"] = torch.tensor(list(self.losses), dtype=torch.int64)
+        state["loss.values"] = torch.tensor(list(self.losses.values()), dtype=torch.float64)
+        return {k: v.detach().cpu().clone().contiguous() for k, v in state.items()}
+
+    def restore(self, state: dict[str, Tensor]) -> None:
+        """Go back to a state that `state` returned."""
+        state = {k: v.clone() for k, v in state.items()}
+        self.model.load_state_dict(_under(state, "model."))
+        for name, value in _under(state, "average.").items():
+            self.average.weights[name].copy_(value)
+        for name, parameter in self.model.named_parameters():
+            saved = _under(state, f"adam.{name}.")
+            self.optimiser.state[parameter] = {
+                key: value if key == "step" else value.to(self.device)
+                for key, value in saved.items()
+            }
+        self.source.set_state(state["random"])
+        self.step, self.seconds = int(state["step"]), float(state["seconds"])
+        steps, values = state["loss.steps"].tolist(), state["loss.values"].tolist()
+        self.losses = dict(zip(steps, values, strict=True))
+
+
+class Average:
+    """A running average of the weights: w <- d w + (1 - d) new, d smaller in the first steps."""
+
+    def __init__(self, model: nn.Module):
+        self.weights = {k: v.detach().clone() for k, v in model.named_parameters()}
+
+    @torch.no_grad()
+    def update(self, model: nn.Module, step: int) -> None:
+        """Take in the weights after an update."""
+        decay = min(AVERAGE, (1 + step) / (10 + step))
+        old = list(self.weights.values())
+        torch._foreach_lerp_(old, [p.detach() for p in model.parameters()], 1 - decay)
+
+    @torch.no_grad()
+    def copy_to(self, model: nn.Module) -> None:
+        """Write the average into a model."""
+        for name, parameter in model.named_parameters():
+            parameter.copy_(self.weights[name])
+
+
+def _optimiser(model: nn.Module, rate: float) -> torch.optim.AdamW:
+    """AdamW with a rate of their own, and no decay, for the parameters of position embeddings."""
+    positions = model.get_submodule("positions")
+    tables = list(positions.parameters())
+    ids = {id(p) for p in tables}
+    weights = [p for p in model.parameters() if id(p) not in ids]
+    groups = [
+        {"params": weights, "peak": rate, "weight_decay": 0.01},
+        {"params": tables, "peak": TABLE_RATE, "weight_decay": 0.0},
+    ]
+    groups = [group for group in groups if group["params"]]
+    return torch.optim.AdamW(groups, lr=rate, betas=(0.9, 0.99))
+
+
+def _under(state: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {k[len(prefix) :]: v for k, v in state.items() if k.startswith(prefix)}

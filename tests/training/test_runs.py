@@ -1,0 +1,229 @@
+"""Run folders: nothing is lost or overwritten, damage is named, an interruption costs nothing."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from lgcourse import InputError
+from lgcourse.training import Settings, load_run
+from lgcourse.training import runs as runs_module
+from lgcourse.training.answer import answer
+from lgcourse.training.runs import train_run
+
+
+def settings(**change):
+    base = dict(
+        width=16, heads=4, layers=1, steps=25, samples=20, train_scale=4, test_scales=(4, 8)
+    )
+    return Settings("addition", "ideal-sh", **{**base, **change})
+
+
+@pytest.fixture(scope="module")
+def run_folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run") / "one"
+    train_run(settings(), folder)
+    return folder
+
+
+def copy_of(folder, tmp_path):
+    import shutil
+
+    return shutil.copytree(folder, tmp_path / "copy")
+
+
+def test_a_run_can_be_read_again_and_answers(run_folder):
+    run = load_run(run_folder)
+    assert run.settings == settings(
+        learning_rate=run.settings.learning_rate, other=run.settings.other
+    )
+    assert run.result["exact_match"].keys() == {"4", "8"}
+    result = answer(run, "5+128=")
+    assert result["true"] == "133" and result["scale"] == "3"
+    assert result["agree"] == (result["answer"] == "133")
+    assert "005+128" in result["notes"][0]
+
+
+def test_a_run_leaves_a_picture_with_words_and_no_state(run_folder):
+    assert sorted(p.name for p in run_folder.iterdir()) == [
+        "curve.png",
+        "model.safetensors",
+        "run.json",
+    ]
+    assert b"Exact match over scale" in (run_folder / "curve.png").read_bytes()
+
+
+def test_a_second_run_is_refused_and_resume_returns_the_first(run_folder):
+    before = {p.name: p.read_bytes() for p in run_folder.iterdir()}
+    with pytest.raises(InputError, match="holds a run already"):
+        train_run(settings(), run_folder)
+    with pytest.raises(InputError, match="seed 0, not 1"):
+        train_run(settings(seed=1), run_folder, resume=True)
+    result = train_run(settings(), run_folder, resume=True)
+    assert result["exact_match"] == load_run(run_folder).result["exact_match"]
+    assert before == {p.name: p.read_bytes() for p in run_folder.iterdir()}
+
+
+def test_a_folder_with_other_files_is_refused(tmp_path):
+    (tmp_path / "thesis.txt").write_text("mine")
+    with pytest.raises(InputError, match="holds files that are no run"):
+        train_run(settings(), tmp_path)
+    assert [p.name for p in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_bad_settings_make_no_folder(tmp_path):
+    with pytest.raises(InputError):
+        train_run(settings(other="hard"), tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+def test_without_out_each_run_gets_a_new_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    folders = [train_run(settings(steps=1, samples=2))["run"] for _ in range(2)]
+    assert folders == [
+        os.path.join("runs", "addition_ideal-sh_seed0"),
+        os.path.join("runs", "addition_ideal-sh_seed0_2"),
+    ]
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "run.json"])
+@pytest.mark.parametrize("harm", ["flip", "cut", "empty"])
+def test_damage_is_named(run_folder, tmp_path, name, harm):
+    folder = copy_of(run_folder, tmp_path)
+    data = bytearray((folder / name).read_bytes())
+    if harm == "flip":
+        data[len(data) // 2 if name.startswith("model") else 1] ^= 0xFF
+    (folder / name).write_bytes({"flip": data, "cut": data[: len(data) // 2], "empty": b""}[harm])
+    with pytest.raises(InputError, match="damaged"):
+        load_run(folder)
+
+
+def test_a_missing_model_and_a_missing_run(run_folder, tmp_path):
+    folder = copy_of(run_folder, tmp_path)
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(InputError, match="damaged"):
+        load_run(folder)
+    with pytest.raises(InputError, match="not a run folder"):
+        load_run(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "1+", "1+2", "one+two=", "1-2=", "1+2=3", "1+2==", "+1=", "²+1="]
+)
+def test_text_that_is_not_the_tasks_is_refused(run_folder, text):
+    with pytest.raises(InputError, match="not a prompt of task 'addition'.*905"):
+        answer(load_run(run_folder), text)
+
+
+def test_interrupt_leaves_a_state_and_resume_gives_the_undisturbed_numbers(run_folder, tmp_path):
+    folder = tmp_path / "stopped"
+
+    def stop(trainer):
+        if trainer.step == 13:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train_run(settings(), folder, progress=stop)
+    assert (folder / "state.safetensors").is_file()
+    with pytest.raises(InputError, match="not finished"):
+        load_run(folder)
+    train_run(settings(), folder, resume=True)
+    assert (folder / "model.safetensors").read_bytes() == (
+        run_folder / "model.safetensors"
+    ).read_bytes()
+    one, two = (json.loads((f / "run.json").read_text()) for f in (folder, run_folder))
+    assert one["losses"] == two["losses"]
+    assert one["result"]["exact_match"] == two["result"]["exact_match"]
+
+
+def test_a_damaged_state_is_named(tmp_path):
+    folder = tmp_path / "stopped"
+
+    def stop(trainer):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train_run(settings(), folder, progress=stop)
+    (folder / "state.safetensors").write_bytes(b"half")
+    with pytest.raises(InputError, match="damaged"):
+        train_run(settings(), folder, resume=True)
+
+
+def test_an_unwritable_place_is_named(tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    with pytest.raises(InputError, match="cannot make .*choose another --out"):
+        train_run(settings(), blocked / "run")
+
+
+def test_writing_aside_keeps_the_old_file_when_the_disk_is_full(tmp_path, monkeypatch):
+    path = tmp_path / "a"
+    path.write_bytes(b"old")
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(runs_module.os, "fsync", full)
+    with pytest.raises(InputError, match="No space left"):
+        runs_module.write_aside(path, b"new")
+    assert path.read_bytes() == b"old" and len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
+@pytest.mark.parametrize("name", ["SIGINT", "SIGKILL"])
+def test_a_killed_process_goes_on_to_the_same_weights(name, tmp_path):
+    """A real process, killed at a step that its own output announces."""
+    folder = tmp_path / "run"
+    arguments = [
+        sys.executable,
+        "-m",
+        "lgcourse",
+        "train",
+        "copy",
+        "--pe",
+        "ideal-sh",
+        "--steps",
+        "60",
+    ]
+    arguments += ["--width", "16", "--heads", "2", "--train-scale", "3", "--test-scales", "5"]
+    arguments += ["--samples", "10", "--json"]
+    slow = (
+        "import sys, lgcourse.training.runs as r, lgcourse.cli as c\n"
+        "r.SAVE_EVERY = 0.0\n"
+        "keep = r._Saver.__call__\n"
+        "def call(self, trainer):\n"
+        "    keep(self, trainer)\n"
+        "    if trainer.step == 30:\n"
+        "        print('step 30', flush=True)\n"
+        "        sys.stdin.read()\n"
+        "r._Saver.__call__ = call\n"
+        "c.main(sys.argv[1:])\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", slow, *arguments[3:], "--out", str(folder)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "step 30\n"
+    process.send_signal(getattr(signal, name))
+    _, errors = process.communicate(timeout=120)
+    if name == "SIGINT":
+        assert process.returncode == 130 and "--resume" in errors and "Traceback" not in errors
+    assert (folder / "state.safetensors").is_file()
+    done = [
+        subprocess.run(
+            [*arguments, "--out", str(f), *more], capture_output=True, text=True, check=True
+        )
+        for f, more in ((folder, ["--resume"]), (tmp_path / "whole", []))
+    ]
+    one, two = (json.loads(d.stdout) for d in done)
+    assert one["exact_match"] == two["exact_match"] and one["loss"] == two["loss"]
+    assert (folder / "model.safetensors").read_bytes() == (
+        tmp_path / "whole" / "model.safetensors"
+    ).read_bytes()
