@@ -27,11 +27,13 @@ JSON = Annotated[bool, typer.Option("--json", help="print one JSON object, nothi
 def list_names(as_json: JSON = False) -> None:
     """List tasks, position embeddings and relations."""
     from lgcourse import embeddings, relations, tasks
+    from lgcourse.theory import targets
 
     rows = {
         "tasks": tasks.names(),
         "embeddings": embeddings.names(),
         "relations": relations.names(),
+        "targets": targets.names(),
     }
     emit(rows, as_json, lambda: [f"{kind}: {', '.join(names)}" for kind, names in rows.items()])
 
@@ -105,6 +107,54 @@ def solve(
 
     result = answer(load_run(run), text)
     emit(result, as_json, lambda: report.answer_lines(result))
+
+
+@app.command()
+def predict(
+    task: Annotated[str, typer.Argument(help="a task, see `lgcourse list`")],
+    pe: Annotated[str, typer.Option(help="an embedding or a relation, see `lgcourse list`")],
+    train_scale: Annotated[int, typer.Option(help="training shows scales 1..N")] = 10,
+    test_scales: Annotated[str, typer.Option(help="for instance 20,50 or 20x13")] = "20,50",
+    as_json: JSON = False,
+) -> None:
+    """Predict length generalisation from the task's circuit and the relation, without training."""
+    from lgcourse import report
+    from lgcourse.theory.named import predict_named
+
+    result = predict_named(task, pe, train_scale, parse_scales(test_scales))
+    emit(result, as_json, lambda: report.prediction_lines(task, pe, train_scale, result))
+
+
+@app.command()
+def src(
+    task: Annotated[str, typer.Argument(help="a task, see `lgcourse list`")],
+    scale: Annotated[int, typer.Option(help="largest scale")] = 20,
+    pe: Annotated[str | None, typer.Option(help="count the operators that it induces, too")] = None,
+    as_json: JSON = False,
+) -> None:
+    """Count the unit operators of a task's circuit, scale by scale (SRC)."""
+    from lgcourse import report
+    from lgcourse.theory.named import src_named
+
+    result = src_named(task, scale, pe)
+    emit(result, as_json, lambda: report.complexity_lines(result))
+
+
+@app.command()
+def lrc(
+    target: Annotated[str, typer.Argument(help="a named target, or module:function")],
+    scale: Annotated[int, typer.Option(help="largest scale")] = 20,
+    kind: Annotated[str, typer.Option(help="operators or rank")] = "operators",
+    as_json: JSON = False,
+) -> None:
+    """Count the operators of a linear target, scale by scale (LRC)."""
+    from lgcourse import report
+    from lgcourse.theory import lrc_curve
+    from lgcourse.theory.targets import resolve
+
+    curve = lrc_curve(resolve(target), scale, kind)
+    result = {"lrc": {str(n): value for n, value in curve.items()}}
+    emit(result, as_json, lambda: report.complexity_lines(result))
 
 
 @app.command()

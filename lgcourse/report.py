@@ -77,6 +77,53 @@ def answer_lines(result: Mapping[str, Any]) -> list[str]:
     return [*lines, f"       {marks}", f"they differ in {marks.count('^')} of {width} characters"]
 
 
+def prediction_lines(task: str, pe: str, train_scale: int, result: Mapping[str, Any]) -> list[str]:
+    """Return the lines that `lgcourse predict` prints for people."""
+    lines = [f"{task}, {pe}, trained on scales 1..{train_scale}: {result['verdict']}"]
+    for scale, share in result["resolvable"].items():
+        lines.append(f"  scale {scale:>8}  {bar(share)}  {share:.2f} of the steps are resolvable")
+    if result["src_train"] is not None:
+        lines.append(
+            f"operators: {result['src_train']} in training, {result['src_test']} with test"
+        )
+    return [*lines, f"because {result['reason']}"]
+
+
+def complexity_lines(result: Mapping[str, Mapping[str, int]]) -> list[str]:
+    """Return one line per stretch of scales with the same count, with a bar.
+
+    >>> print("\\n".join(complexity_lines({"src": {"1": 1, "2": 2, "3": 2}})))
+    src
+      1     1  #
+      2..3  2  ##
+    """
+    lines = []
+    for name, curve in result.items():
+        stretches: list[list[Any]] = []
+        for scale, count in curve.items():
+            if stretches and stretches[-1][2] == count:
+                stretches[-1][1] = scale
+            else:
+                stretches.append([scale, scale, count])
+        labels = [a if a == b else f"{a}..{b}" for a, b, _ in stretches]
+        most = max(count for *_, count in stretches)
+        lines.append(name)
+        for label, (*_, count) in zip(labels, stretches, strict=True):
+            mark = "#" * (count if most <= 40 else round(40 * count / most))
+            width, digits = max(map(len, labels)), len(str(most))
+            lines.append(f"  {label:<{width}}  {count:>{digits}}  {mark}".rstrip())
+    return lines
+
+
+def bar(share: float, width: int = 20) -> str:
+    """Return a bar for a share of 0..1.
+
+    >>> bar(0.5, 4)
+    '##..'
+    """
+    return ("#" * round(share * width)).ljust(width, ".")
+
+
 def text_table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:
     """Return a plain table, columns right-aligned except the first.
 

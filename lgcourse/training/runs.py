@@ -24,6 +24,7 @@ from torch import Tensor
 
 import lgcourse
 from lgcourse.errors import InputError
+from lgcourse.training.device import choose_device
 from lgcourse.training.evaluation import Table, evaluate
 from lgcourse.training.settings import Settings, build_model
 from lgcourse.training.trainer import Run, Trainer, fit
@@ -66,6 +67,7 @@ def train_run(
         InputError: ``out`` holds something else, or a run with other settings.
         KeyboardInterrupt: with the folder's name, after the state was saved there.
     """
+    choose_device(device)  # refuse a wrong one before a folder is made
     settings, task, model = build_model(settings)
     folder, stored, state = _open(settings, out, resume)
     if stored.get("status") == "finished":

@@ -1,0 +1,147 @@
+"""The command line: bad input is one line and code 2, JSON is alone on stdout, --help is quick."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from lgcourse import cli
+
+
+def call(capsys, *arguments):
+    code = cli.run(list(arguments))
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+BAD = [
+    (["train", "adition", "--pe", "rpe"], "did you mean 'addition'"),
+    (["train", "copy", "--pe", "rpee"], "did you mean 'rpe'"),
+    (["train", "copy", "--pe", "rpe", "--train-scale", "0"], "train_scale"),
+    (["train", "copy", "--pe", "rpe", "--train-scale", "-3"], "train_scale"),
+    (["train", "copy", "--pe", "rpe", "--train-scale", "ten"], "--train-scale"),
+    (["train", "copy", "--pe", "rpe", "--test-scales", "a,b"], "10,20,50"),
+    (["train", "copy", "--pe", "rpe", "--test-scales", ""], "10,20,50"),
+    (["train", "copy", "--pe", "rpe", "--test-scales", "0"], "10,20,50"),
+    (["train", "copy", "--pe", "rpe", "--test-scales", "20x13"], "one size"),
+    (["train", "addition-unequal", "--pe", "rpe", "--test-scales", "20"], "2 sizes"),
+    (["train", "copy", "--pe", "ideal"], "ideal-sh"),
+    (["train", "copy", "--pe", "none", "--other", "excluded"], "no id 'other'"),
+    (["train", "copy", "--pe", "rpe", "--seed", "-1"], "seed"),
+    (["train", "copy", "--pe", "rpe", "--device", "tpu"], "auto, cpu, cuda"),
+    (["train", "copy", "--pe", "rpe", "--heads", "7"], "multiple of heads"),
+    (["train", "copy", "--pe", "rpe", "--resume"], "--out"),
+    (["train", "copy"], "--pe"),
+    (["solve", "nowhere", "1+1="], "not a run folder"),
+    (["predict", "copy", "--pe", "rpee"], "did you mean 'rpe'"),
+    (["predict", "copy", "--pe", "ideal"], "ideal-sh"),
+    (["src", "sort"], "not covered"),
+    (["src", "copy", "--scale", "0"], "at least 1"),
+    (["lrc", "bond"], "did you mean 'band'"),
+    (["lrc", "band", "--kind", "size"], "rank"),
+    (["nonsense"], "nonsense"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "hint"), BAD, ids=lambda v: "_".join(v)[:60])
+def test_bad_input_is_one_line_and_code_2(capsys, tmp_path, monkeypatch, arguments, hint):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = call(capsys, *arguments)
+    assert code == 2
+    assert out == ""
+    assert err.count("\n") == 1 and err.startswith("error: ") and hint in err
+    assert list(tmp_path.iterdir()) == []  # nothing was made
+
+
+def test_train_json_is_alone_on_stdout_and_solve_reads_the_run(capsys, tmp_path):
+    run = tmp_path / "run"
+    small = ["--steps", "20", "--width", "16", "--heads", "2", "--samples", "10"]
+    code, out, err = call(
+        capsys, "train", "addition", "--pe", "ideal-sh", "--train-scale", "3", *small,
+        "--test-scales", "3,5", "--out", str(run), "--json",
+    )  # fmt: skip
+    result = json.loads(out)
+    assert code == 0 and out.count("\n") == 1
+    assert result["exact_match"].keys() == result["token_accuracy"].keys() == {"3", "5"}
+    assert {"seconds", "seed", "device", "hard_exact_match"} <= result.keys()
+    assert "step" in err
+
+    code, out, err = call(capsys, "solve", str(run), "905+28=", "--json")
+    result = json.loads(out)
+    assert code == 0 and result["true"] == "933" and result["scale"] == "3"
+    code, out, err = call(capsys, "solve", str(run), "905+28=")
+    assert "zero-extended" in out and "true" in out
+
+    code, out, err = call(capsys, "solve", str(run), "905-28=")
+    assert code == 2 and "905+128=" in err and err.count("\n") == 1
+    code, out, err = call(capsys, "train", "addition", "--pe", "ideal-sh", "--out", str(run))
+    assert code == 2 and "holds a run already" in err and err.count("\n") == 1
+
+
+def test_two_sizes_in_the_json_keys(capsys, tmp_path):
+    small = ["--steps", "2", "--width", "16", "--heads", "2", "--samples", "4", "--train-scale", "3"]
+    code, out, _ = call(
+        capsys, "train", "addition-unequal", "--pe", "ideal-sh", "--test-scales", "4x2,3x5",
+        "--out", str(tmp_path / "r"), "--json", *small,
+    )  # fmt: skip
+    assert code == 0 and json.loads(out)["exact_match"].keys() == {"4x2", "3x5"}
+
+
+def test_theory_on_the_command_line(capsys):
+    _, out, _ = call(capsys, "predict", "copy", "--pe", "ideal-sh", "--test-scales", "20", "--json")
+    result = json.loads(out)
+    assert result["generalises"] is True and result["resolvable"] == {"20": 1.0}
+    assert {"src_train", "src_test", "reason"} <= result.keys()
+    _, out, _ = call(capsys, "predict", "copy", "--pe", "rpe", "--test-scales", "20", "--json")
+    assert json.loads(out)["generalises"] is False
+    _, out, _ = call(capsys, "predict", "sort", "--pe", "rpe", "--json")
+    assert json.loads(out)["generalises"] is None
+    _, out, _ = call(capsys, "predict", "parity-direct", "--pe", "ideal-sh", "--json")
+    assert json.loads(out)["generalises"] is False
+    _, out, _ = call(capsys, "src", "copy", "--scale", "4", "--pe", "ape", "--json")
+    # copy at n reads key t - 1 for t = 1..n: with ids j there are n operators up to n
+    assert json.loads(out) == {
+        "src": {"1": 1, "2": 1, "3": 1, "4": 1},
+        "induced": {"1": 1, "2": 2, "3": 3, "4": 4},
+    }
+    _, out, _ = call(capsys, "src", "addition-unequal", "--scale", "3", "--json")
+    assert json.loads(out)["src"] == {"1": 2, "2": 5, "3": 6}
+    _, out, _ = call(capsys, "lrc", "band", "--scale", "5", "--json")
+    # distances 0, 1, 3 carry the band: the third operator first appears at scale 4
+    assert json.loads(out) == {"lrc": {"1": 1, "2": 2, "3": 2, "4": 3, "5": 3}}
+
+
+def test_list_names_everything(capsys):
+    code, out, _ = call(capsys, "list", "--json")
+    names = json.loads(out)
+    assert code == 0 and "addition" in names["tasks"] and "ideal-sh" in names["embeddings"]
+    assert "rpe-sh" in names["relations"] and "band" in names["targets"]
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["list"], ["train", "--help"]])
+def test_torch_is_not_imported_for_help_and_list(arguments):
+    code = (
+        "import sys\nfrom lgcourse.cli import run\n"
+        f"assert run({arguments!r}) == 0\n"
+        "assert 'torch' not in sys.modules, 'torch was imported'\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+def test_lab_prints_its_command_and_names_the_lessons(capsys):
+    code, out, _ = call(capsys, "lab", "--dry")
+    assert code == 0 and "jupyterlab" in out and "01_" in out
+    code, _, err = call(capsys, "lab", "99", "--dry")
+    assert code == 2 and "lessons here: 1" in err
+
+
+def test_a_fault_of_ours_is_not_called_bad_input(monkeypatch):
+    from lgcourse.training import runs
+
+    def broken(*_, **__):
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(runs, "train_run", broken)
+    with pytest.raises(RuntimeError):
+        cli.run(["train", "copy", "--pe", "rpe"])
