@@ -10,6 +10,9 @@ __getattr__ = lazy(
         "png": "curves",
         "layout_figure": "layout",
         "layout_text": "layout",
+        "layout_data": "layout",
         "task_explorer": "widgets",
+        "figure_html": "widgets",
+        "image_html": "widgets",
     },
 )
