@@ -30,7 +30,7 @@ class PositionEmbedding(nn.Module):
 
     relation: Relation | list[Relation] | None = None
     per_layer: bool = False
-    recommended: dict[str, Any] = {"layers": 2, "learning_rate": 2e-3, "steps": 2000}
+    recommended: dict[str, Any] = {"layers": 2, "learning_rate": 4e-3, "steps": 3000}
 
     def embed(
         self, x: Float[Tensor, "b l d"], positions: Int[Tensor, " l"], context: Any = None

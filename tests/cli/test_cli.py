@@ -80,10 +80,10 @@ def test_train_json_is_alone_on_stdout_and_solve_reads_the_run(capsys, tmp_path)
 
 
 def test_two_sizes_in_the_json_keys(capsys, tmp_path):
-    small = ["--steps", "2", "--width", "16", "--heads", "2", "--samples", "4", "--train-scale", "3"]
+    small = ["--steps", "2", "--width", "16", "--heads", "2", "--samples", "4"]
     code, out, _ = call(
         capsys, "train", "addition-unequal", "--pe", "ideal-sh", "--test-scales", "4x2,3x5",
-        "--out", str(tmp_path / "r"), "--json", *small,
+        "--out", str(tmp_path / "r"), "--json", "--train-scale", "3", *small,
     )  # fmt: skip
     assert code == 0 and json.loads(out)["exact_match"].keys() == {"4x2", "3x5"}
 
