@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import random
+import sys
+from pathlib import Path
 
 from lgcourse import report
 from lgcourse.training.answer import answer
@@ -35,10 +38,16 @@ def main(scales=SCALES, steps: int = 0, seed: int = 0) -> None:
     print(f"       {a.rjust(scales[-1] + 1)}\n     + {b.rjust(scales[-1] + 1)}")
     print("\n".join(report.answer_lines(answer(load_run(best["run"]), f"{a}+{b}="))))
     print(
-        f'\nNext: ask it yourself with    lgcourse solve {best["run"]} "905+128="\n'
-        "      or open the first lesson  make lab\n"
-        "      (lgcourse stands in .venv/bin; `lgcourse --help` lists all commands)"
+        f'\nNext: ask it yourself         {program()} solve {best["run"]} "905+128="\n'
+        f"      see all commands        {program()} --help\n"
+        "      open the first lesson   make lab"
     )
+
+
+def program() -> str:
+    """Return how to call ``lgcourse`` from the current folder."""
+    installed = Path(sys.executable).with_name("lgcourse")
+    return os.path.relpath(installed) if installed.exists() else "lgcourse"
 
 
 def _train(pe: str, scales, steps: int, seed: int):

@@ -32,7 +32,7 @@ def slow_attention(attention, x, bias):
         part = slice(h * size, (h + 1) * size)
         for i in range(length):
             scores = [
-                float(q[i, part] @ k[j, part]) / math.sqrt(size)
+                (q[i, part] @ k[j, part]).item() / math.sqrt(size)
                 + (0.0 if bias is None else float(bias[h, i, j]))
                 for j in range(i + 1)
             ]

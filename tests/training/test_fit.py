@@ -92,7 +92,7 @@ def test_the_loss_is_the_cross_entropy_of_the_answer_only():
         -logits[b, p - 1, batch.tokens[b, p]] for b in range(8) for p in range(7) if batch.answer[p]
     ]
     assert len(terms) == 8 * 3
-    assert trainer.loss(batch).item() == pytest.approx(float(sum(terms) / len(terms)), rel=1e-5)
+    assert trainer.loss(batch).item() == pytest.approx(sum(terms).item() / len(terms), rel=1e-5)
 
 
 @pytest.mark.parametrize("task_name", ["copy", "addition"])
