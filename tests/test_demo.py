@@ -1,4 +1,4 @@
-"""The demo tells what it did, with the numbers of its own runs, and says when a model is not trained."""
+"""The demo tells what it did, with the numbers of its own runs, and names untrained models."""
 
 import json
 from pathlib import Path
