@@ -53,6 +53,7 @@ def run_missing(jobs: int) -> None:
     wanted = [arguments(*plan, seed) for plan in PLANS for seed in SEEDS]
     missing = [a for a in wanted if "lgcourse " + " ".join(a) not in done]
     lock = Lock()
+    RESULTS.parent.mkdir(exist_ok=True)
 
     def one(row: list[str]) -> None:
         command = "lgcourse " + " ".join(row)
