@@ -79,6 +79,31 @@ def get(name: str, **options: Any) -> Task:
     return make(**options)
 
 
+def get_for(name: str, size: int, **options: Any) -> Task:
+    """Make a task by its name that holds scales up to a size.
+
+    Args:
+        name: one of ``names()``.
+        size: the largest size that will be asked for. Without an option ``width``, a padded task is
+            padded to it; a task with ``width`` different symbols gets at least as many.
+        options: options of the task, see `get`.
+
+    Returns:
+        A `Task`.
+
+    Raises:
+        InputError: as `get`.
+
+    >>> get_for("addition-padded", 7).width
+    7
+    """
+    make = registry.load(name)
+    width = signature(make).parameters.get("width")
+    if width is not None and "width" not in options:
+        options["width"] = size if make.padded else max(size, width.default)
+    return get(name, **options)
+
+
 __getattr__ = lazy(
     "lgcourse.tasks",
     {

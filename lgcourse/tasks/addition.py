@@ -149,7 +149,7 @@ class AdditionPadded(Addition):
         width: W, the largest scale that fits.
     """
 
-    name = "addition-padded"
+    name, padded = "addition-padded", True
 
     def __init__(self, width: int = 100):
         self.width = check_width(width)

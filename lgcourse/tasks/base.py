@@ -70,6 +70,7 @@ class Task:
     kind: str = "constant"
     example: str
     chance: float
+    padded: bool = False  # whether the layout has one width at all scales, the option ``width``
     fill: str = "0"  # the token behind the answer in padded layouts
 
     # --- what a task must say -------------------------------------------------------------------

@@ -79,7 +79,7 @@ class ParityCoTPadded(ParityCoT):
         width: W, the largest scale that fits.
     """
 
-    name, example = "parity-cot-padded", "10110="
+    name, example, padded = "parity-cot-padded", "10110=", True
 
     def __init__(self, width: int = 100):
         self.width = check_width(width)

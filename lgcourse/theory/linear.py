@@ -19,7 +19,9 @@ import numpy as np
 from jaxtyping import Int, Shaped
 
 from lgcourse.errors import unknown_name
-from lgcourse.theory.targets import Array, SequenceTarget, Target, as_target, checked_scale
+from lgcourse.theory.adapters import as_target
+from lgcourse.theory.blackbox import SequenceTarget
+from lgcourse.theory.target import Array, Target, checked_scale
 
 KINDS = ("operators", "rank")
 # A few hundred roundings of each type: values that should be equal are, and of 125,000 random
@@ -35,7 +37,7 @@ def lrc(target: Any, scale: int, kind: str = "operators", tolerance: float | Non
 
     Args:
         target: a name, an array, a function (i, j, n), a linear map: see
-            `lgcourse.theory.targets.as_target`.
+            `lgcourse.theory.adapters.as_target`.
         scale: the scale n; sequences have length n.
         kind: ``"operators"``, the number of distinct non-zero operators: the least number of ids
             (besides "other") with which a POLA can represent the target. ``"rank"``, the dimension

@@ -44,8 +44,7 @@ def predict_named(
         What `Prediction.to_json` returns.
     """
     sizes_of(train_scale)
-    options = {"width": max(max(sizes_of(s)) for s in (train_scale, *test_scales))}
-    task = tasks.get(name, **(options if name.endswith("-padded") else {}))
+    task = tasks.get_for(name, max(max(sizes_of(s)) for s in (train_scale, *test_scales)))
     for scale in test_scales:
         task.check_scale(scale)
     largest = _largest(task, [train_scale, *test_scales])
@@ -66,7 +65,7 @@ def src_named(name: str, scale: int, pe: str | None) -> dict[str, dict[str, int]
         InputError: the task has no circuit, or the embedding no finite relation.
     """
     sizes_of(scale)
-    task = tasks.get(name, **({"width": scale} if name.endswith("-padded") else {}))
+    task = tasks.get_for(name, scale)
     largest = _largest(task, [scale])
     result = {"src": _named(src_curve(task, scale))}
     if pe is not None:

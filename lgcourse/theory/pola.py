@@ -21,8 +21,9 @@ from torch import Tensor, nn
 
 from lgcourse.errors import InputError
 from lgcourse.relations.base import Relation, Scale, sizes_of
+from lgcourse.theory.adapters import as_target
 from lgcourse.theory.linear import UNKNOWN, ZERO, scan
-from lgcourse.theory.targets import Array, Target, as_target, checked_scale
+from lgcourse.theory.target import Array, Target, checked_scale
 
 CUTOFF = 1e-12  # singular values of the codes below this share of the largest count as zero
 
@@ -155,7 +156,7 @@ class CodedPOLA(nn.Module):
 
         Args:
             target: a name, an array, a function (i, j, n), a linear map: see
-                `lgcourse.theory.targets.as_target`.
+                `lgcourse.theory.adapters.as_target`.
             scales: the training scales, for instance ``range(1, 9)``.
 
         Returns:
@@ -453,7 +454,7 @@ def ideal_relation_of(target: Any, scale: int, tolerance: float | None = None) -
     Source: the course's formalisation, after Chen, Liang and Lin (2025).
 
     Args:
-        target: see `lgcourse.theory.targets.as_target`.
+        target: see `lgcourse.theory.adapters.as_target`.
         scale: the largest scale whose operators get an id.
         tolerance: what counts as equal, see `lgcourse.theory.linear.lrc`.
 
@@ -480,7 +481,7 @@ def ideal_code_of(target: Any, train_scale: int, tolerance: float | None = None)
     Source: the course's formalisation, after Chen, Liang and Lin (2025).
 
     Args:
-        target: see `lgcourse.theory.targets.as_target`.
+        target: see `lgcourse.theory.adapters.as_target`.
         train_scale: the largest training scale N0.
         tolerance: what counts as dependent, see `lgcourse.theory.linear.lrc`.
 

@@ -86,10 +86,7 @@ class Settings:
 
     def build_task(self):
         """Return the task; a padded one gets the width of the largest scale by default."""
-        options = dict(self.task_options)
-        if self.task in tasks.names() and self.task.endswith("-padded"):
-            options.setdefault("width", max(sizes_of(self.largest)))
-        task = tasks.get(self.task, **options)
+        task = tasks.get_for(self.task, max(sizes_of(self.largest)), **self.task_options)
         for scale in self.test_scales:
             task.check_scale(scale)
         return task

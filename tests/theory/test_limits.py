@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from lgcourse import relations
 from lgcourse.relations import Relation
+from lgcourse.theory.adapters import as_target
 from lgcourse.theory.linear import lrc, lrc_curve
 from lgcourse.theory.pola import POLA, CodedPOLA, ideal_code_of, ideal_relation_of
-from lgcourse.theory.targets import as_target
 
 # --- the table: train N0 = 8, test N = 16 ---------------------------------------------------------
 

@@ -16,8 +16,10 @@ from torch import nn
 
 from lgcourse.errors import InputError
 from lgcourse.theory import targets
+from lgcourse.theory.adapters import as_target
+from lgcourse.theory.blackbox import NotCausalError, NotLinearError, sequence_map
 from lgcourse.theory.linear import distinct_operators, lrc, lrc_curve
-from lgcourse.theory.targets import NotCausalError, NotLinearError, as_target, sequence_map
+from lgcourse.theory.target import checked_scale
 
 
 def rank_by_elimination(rows):
@@ -564,7 +566,7 @@ def test_module_and_attribute_name_a_target(tmp_path, monkeypatch):
 
 BAD = {
     "scale must be a whole number of at least 1, got 0": lambda: lrc("band", 0),
-    "got 2.0": lambda: targets.checked_scale(2.0),
+    "got 2.0": lambda: checked_scale(2.0),
     "got True": lambda: lrc("band", True),
     "did you mean 'rank'": lambda: lrc("band", 4, "ranks"),
     r"operator at \(i=0, j=1\) is 1": lambda: lrc(np.ones((3, 3)), 2),

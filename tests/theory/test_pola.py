@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from lgcourse import relations
 from lgcourse.errors import InputError
 from lgcourse.relations import Relation
+from lgcourse.theory.adapters import as_target
 from lgcourse.theory.linear import lrc
 from lgcourse.theory.pola import (
     POLA,
@@ -21,7 +22,6 @@ from lgcourse.theory.pola import (
     ideal_code_of,
     ideal_relation_of,
 )
-from lgcourse.theory.targets import as_target
 
 
 class Scrambled(Relation):
