@@ -21,6 +21,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 JSON = Annotated[bool, typer.Option("--json", help="print one JSON object, nothing else")]
+FIGURE = Annotated[str | None, typer.Option(help="draw the answer into this new PNG file")]
 
 
 @app.command("list")
@@ -115,13 +116,17 @@ def predict(
     pe: Annotated[str, typer.Option(help="an embedding or a relation, see `lgcourse list`")],
     train_scale: Annotated[int, typer.Option(help="training shows scales 1..N")] = 10,
     test_scales: Annotated[str, typer.Option(help="for instance 20,50 or 20x13")] = "20,50",
+    figure: FIGURE = None,
     as_json: JSON = False,
 ) -> None:
     """Predict length generalisation from the task's circuit and the relation, without training."""
     from lgcourse import report
-    from lgcourse.theory.named import predict_named
+    from lgcourse.theory.named import setting
 
-    result = predict_named(task, pe, train_scale, parse_scales(test_scales))
+    chosen = setting(task, pe, train_scale, parse_scales(test_scales))
+    result = chosen.predict().to_json()
+    if figure is not None:
+        report.save_alignment(chosen, figure)
     emit(result, as_json, lambda: report.prediction_lines(task, pe, train_scale, result))
 
 
@@ -130,6 +135,7 @@ def src(
     task: Annotated[str, typer.Argument(help="a task, see `lgcourse list`")],
     scale: Annotated[int, typer.Option(help="largest scale")] = 20,
     pe: Annotated[str | None, typer.Option(help="count the operators that it induces, too")] = None,
+    figure: FIGURE = None,
     as_json: JSON = False,
 ) -> None:
     """Count the unit operators of a task's circuit, scale by scale (SRC)."""
@@ -137,6 +143,8 @@ def src(
     from lgcourse.theory.named import src_named
 
     result = src_named(task, scale, pe)
+    if figure is not None:
+        report.save_curves(result, f"{task}: unit operators (SRC)", figure)
     emit(result, as_json, lambda: report.complexity_lines(result))
 
 
@@ -145,6 +153,7 @@ def lrc(
     target: Annotated[str, typer.Argument(help="a named target, or module:function")],
     scale: Annotated[int, typer.Option(help="largest scale")] = 20,
     kind: Annotated[str, typer.Option(help="operators or rank")] = "operators",
+    figure: FIGURE = None,
     as_json: JSON = False,
 ) -> None:
     """Count the operators of a linear target, scale by scale (LRC)."""
@@ -154,6 +163,9 @@ def lrc(
 
     curve = lrc_curve(resolve(target), scale, kind)
     result = {"lrc": {str(n): value for n, value in curve.items()}}
+    if figure is not None:
+        quantity = "rank" if kind == "rank" else "number of operators"
+        report.save_curves({target: result["lrc"]}, f"LRC of {target}", figure, quantity)
     emit(result, as_json, lambda: report.complexity_lines(result))
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from tqdm.auto import tqdm
+
+from lgcourse.errors import InputError
 
 
 class Progress:
@@ -113,6 +116,35 @@ def complexity_lines(result: Mapping[str, Mapping[str, int]]) -> list[str]:
             width, digits = max(map(len, labels)), len(str(most))
             lines.append(f"  {label:<{width}}  {count:>{digits}}  {mark}".rstrip())
     return lines
+
+
+def save_curves(curves, title: str, path: str, quantity: str = "number of operators") -> None:
+    """Draw complexity curves into a new PNG file."""
+    from lgcourse import show
+
+    _save(show.complexity_figure(curves, title=title, quantity=quantity), path)
+
+
+def save_alignment(setting, path: str) -> None:
+    """Draw which key has which id, at the smallest test scale of a prediction, into a PNG file."""
+    from lgcourse import show
+    from lgcourse.relations import sizes_of
+
+    at = min(setting.tested, key=lambda scale: (sum(sizes_of(scale)), sizes_of(scale)))
+    _save(show.alignment_figure(setting.task, setting.relation, setting.trained, at), path)
+
+
+def _save(figure, path: str) -> None:
+    from lgcourse import show
+    from lgcourse.training.runs import write_aside
+
+    file = Path(path)
+    if file.suffix.lower() != ".png":
+        raise InputError(f"figures are PNG files; write '{file.with_suffix('.png')}', not '{path}'")
+    if file.exists():
+        raise InputError(f"'{path}' exists already; choose another name")
+    write_aside(file, show.png(figure))
+    print(f"figure: {path}", file=sys.stderr)
 
 
 def bar(share: float, width: int = 20) -> str:

@@ -35,7 +35,7 @@ def curve_figure(rows: Rows, train_scale: int, title: str = "") -> Figure:
     figure = Figure(figsize=(6.4, 3.6), layout="constrained")
     axes = figure.add_subplot()
     axes.axvspan(0, train_scale, color="0.88", zorder=0)
-    axes.text(train_scale, 1.045, "training scales ", ha="right", va="bottom", color="0.25", size=9)
+    axes.text(0, 1.045, "grey: training scales", ha="left", va="bottom", color="0.25", size=9)
     for index, (label, scores) in enumerate(rows.items()):
         x = [max(sizes_of(scale)) for scale in scores]
         style: dict[str, Any] = {

@@ -2,60 +2,82 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from lgcourse import relations, tasks
 from lgcourse.errors import InputError, unknown_name
 from lgcourse.relations.base import Relation, Scale, sizes_of
+from lgcourse.tasks.base import Task
 from lgcourse.theory.circuits import covered
 from lgcourse.theory.merging import induced_src_curve, src_curve
-from lgcourse.theory.prediction import predict
+from lgcourse.theory.prediction import Prediction, predict
 
 WIDTH, HEADS = 8, 1  # the size of an embedding does not change its relation
 
 
-def relations_of(name: str, task: Any, largest: Scale) -> Relation | list[Relation] | None:
+def relations_of(name: str, task: Any, size: int) -> Relation | list[Relation] | None:
     """Return the relation of an embedding or relation by its name; None where none is stated.
 
     Args:
         name: a name in `lgcourse.relations` or `lgcourse.embeddings`.
         task: the task.
-        largest: the largest scale that will be asked for.
+        size: the largest size that will be asked for.
+
+    Returns:
+        The relation; that of NoPE where the task has no circuit that could be written down, since
+        then the answer does not depend on it.
 
     Raises:
         InputError: the name is neither.
     """
     from lgcourse import embeddings
 
+    known = dict.fromkeys([*embeddings.names(), *relations.names()])
+    if name not in known:
+        raise unknown_name("embedding or relation", name, known)
+    limit = getattr(task, "largest_circuit", None)
+    if not covered(task) or (limit is not None and size > limit):
+        return relations.build("none")
+    largest = _scale(task, size)
     if name in embeddings.names():
         return embeddings.build(name, task, width=WIDTH, heads=HEADS, max_scale=largest).relation
-    if name in relations.names():
-        return relations.build(name, task, max_scale=largest)
-    known = dict.fromkeys([*embeddings.names(), *relations.names()])
-    raise unknown_name("embedding or relation", name, known)
+    return relations.build(name, task, max_scale=largest)
 
 
-def predict_named(
-    name: str, pe: str, train_scale: int, test_scales: tuple[Scale, ...]
-) -> dict[str, Any]:
-    """Predict for a named task and embedding; training shows every scale up to ``train_scale``.
+@dataclass(frozen=True)
+class Setting:
+    """What a prediction is about: a task, a relation, and the scales of training and test."""
 
-    Returns:
-        What `Prediction.to_json` returns.
+    task: Task
+    relation: Relation | list[Relation] | None
+    trained: list[Scale]
+    tested: tuple[Scale, ...]
+
+    def predict(self) -> Prediction:
+        """Predict length generalisation, see `lgcourse.theory.predict`."""
+        return predict(self.task, self.relation, self.trained, self.tested)
+
+
+def setting(name: str, pe: str, train_scale: int, test_scales: tuple[Scale, ...]) -> Setting:
+    """Make the objects that a prediction needs from names.
+
+    Args:
+        name: a name in `lgcourse.tasks`.
+        pe: a name in `lgcourse.embeddings` or `lgcourse.relations`.
+        train_scale: training shows every scale up to this size.
+        test_scales: the scales to predict.
+
+    Raises:
+        InputError: a name is unknown, or a scale is not one of the task's.
     """
     sizes_of(train_scale)
-    task = tasks.get_for(name, max(max(sizes_of(s)) for s in (train_scale, *test_scales)))
+    size = max(max(sizes_of(scale)) for scale in (train_scale, *test_scales))
+    task = tasks.get_for(name, size)
     for scale in test_scales:
         task.check_scale(scale)
-    largest = _largest(task, [train_scale, *test_scales])
-    if not covered(task):
-        return predict(task, None, [train_scale], test_scales).to_json()
-    limit = getattr(task, "largest_circuit", None)
-    # beyond it no table can be written, whatever the relation
-    written = limit is None or max(sizes_of(largest)) <= limit
-    relation = relations_of(pe, task, largest) if written else relations.build("none")
-    trained = list(task.scales(_largest(task, [train_scale])))
-    return predict(task, relation, trained, test_scales).to_json()
+    trained = list(task.scales(_scale(task, train_scale)))
+    return Setting(task, relations_of(pe, task, size), trained, test_scales)
 
 
 def src_named(name: str, scale: int, pe: str | None) -> dict[str, dict[str, int]]:
@@ -66,18 +88,17 @@ def src_named(name: str, scale: int, pe: str | None) -> dict[str, dict[str, int]
     """
     sizes_of(scale)
     task = tasks.get_for(name, scale)
-    largest = _largest(task, [scale])
     result = {"src": _named(src_curve(task, scale))}
     if pe is not None:
-        relation = relations_of(pe, task, largest)
+        relation = relations_of(pe, task, scale)
         if relation is None:
             raise InputError(f"embedding '{pe}' has no finite relation, so it induces no operators")
         result["induced"] = _named(induced_src_curve(task, relation, scale))
     return result
 
 
-def _largest(task, scales) -> Scale:
-    size = max(max(sizes_of(scale)) for scale in scales)
+def _scale(task: Task, size: int) -> Scale:
+    """Return the scale at which every size of the task is ``size``."""
     return size if task.sizes == 1 else (size,) * task.sizes
 
 

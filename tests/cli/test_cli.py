@@ -145,3 +145,25 @@ def test_a_fault_of_ours_is_not_called_bad_input(monkeypatch):
     monkeypatch.setattr(runs, "train_run", broken)
     with pytest.raises(RuntimeError):
         cli.run(["train", "copy", "--pe", "rpe"])
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["predict", "copy", "--pe", "rpe", "--test-scales", "12"],
+        ["predict", "sort", "--pe", "rpe"],
+        ["src", "addition", "--scale", "6", "--pe", "ape"],
+        ["lrc", "band", "--scale", "6"],
+    ],
+    ids=lambda a: "_".join(a[:2]),
+)
+def test_figures_are_new_png_files(capsys, tmp_path, arguments):
+    path = tmp_path / "answer.png"
+    code, out, _ = call(capsys, *arguments, "--json", "--figure", str(path))
+    assert code == 0 and json.loads(out)
+    assert path.read_bytes().startswith(b"\x89PNG") and b"Description" in path.read_bytes()
+    code, _, err = call(capsys, *arguments, "--figure", str(path))
+    assert code == 2 and "exists already" in err
+    code, _, err = call(capsys, *arguments, "--figure", str(tmp_path / "answer.pdf"))
+    assert code == 2 and "answer.png" in err
+    assert [p.name for p in tmp_path.iterdir()] == ["answer.png"]
