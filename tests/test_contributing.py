@@ -31,11 +31,21 @@ def test_the_own_task_of_contributing(registry_as_before):
 
 
 def test_the_example_of_the_readme(capsys):
-    (block,) = python_blocks("README.md")
+    block, _ = python_blocks("README.md")
     assert "steps=1000" in block and "samples=50" in block
     short = block.replace("steps=1000", "steps=3").replace("samples=50", "samples=2")
     exec(compile(short, "README.md", "exec"), {})
     assert capsys.readouterr().out.startswith("{10: ")
+
+
+def test_the_theory_of_the_readme(capsys):
+    _, block = python_blocks("README.md")
+    exec(compile(block, "README.md", "exec"), {})
+    rank, reason, step = capsys.readouterr().out.splitlines()
+    assert eval(rank) == dict.fromkeys(range(1, 9), 1)
+    assert "operand" in reason
+    # parity: y2 stands at position n + 2 and reads x2 and y1, here at scale 6
+    assert "output=8" in step and "inputs=(1, 7)" in step
 
 
 def test_the_commands_of_the_readme_exist():
