@@ -257,14 +257,18 @@ def add_digits(a: Tensor, b: Tensor) -> Tensor:
 
 
 def chains(scale: int, batch: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Draw the hardest operands [b n]: by turns chains over 0.9 n digits, nines, full crossings."""
+    """Draw the hardest operands [b n]: by turns chains over 0.9 n digits and full crossings.
+
+    The second row is all nines. A chain counts the digit that makes the carry, those that hand it
+    on, and the one where it lands.
+    """
     a = digits(10, (batch, scale), generator)
     b = 9 - a  # every column sums to 9: a carry that enters at the bottom crosses all of them
     b[:, 0] = torch.where(a[:, 0] == 0, 9, 10 - a[:, 0])
     a[:, 0] = a[:, 0].clamp(min=1)
-    kind = torch.arange(batch) % 3
+    kind = torch.arange(batch) % 2
     stop = scale - 1 - digits(max(1, scale // 10), (batch,), generator)  # in the last tenth
     rows = torch.arange(batch)[(kind == 0) & (stop > 0)]
     a[rows, stop[rows]] = b[rows, stop[rows]] = digits(5, (len(rows),), generator)
-    a[kind == 1] = b[kind == 1] = 9
+    a[1:2] = b[1:2] = 9
     return a, b

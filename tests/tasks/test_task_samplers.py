@@ -169,15 +169,16 @@ def pad(ds, n):
 def test_hard_sums_have_chains_nines_and_full_crossings(n):
     a, b = (x.tolist() for x in chains(n, 12, generator()))
     for kind, (x, y) in enumerate(zip(a, b, strict=True)):
-        if kind % 3 == 0:
+        if kind % 2 == 0:
             assert longest_chain(x, y) >= 0.9 * n
-        elif kind % 3 == 1:
+        elif kind == 1:
             assert set(x) == set(y) == {9}
         else:  # one carry: made at the bottom, handed on by every other column
             assert carries(x, y) == [1] * n
             assert [u + v for u, v in zip(x[1:], y[1:], strict=True)] == [9] * (n - 1)
     if n >= 10:
-        assert any(carries(x, y)[-1] == 0 for x, y in zip(a[::3], b[::3], strict=True))
+        assert any(carries(x, y)[-1] == 0 for x, y in zip(a[::2], b[::2], strict=True))
+        assert len({tuple(x + y) for x, y in zip(a, b, strict=True)}) == 12
 
 
 def test_the_measure_of_chains_tells_random_sums_from_hard_ones():
@@ -193,10 +194,10 @@ def test_hard_sums_of_unequal_length_carry_on_behind_the_shorter_operand(scale):
     for kind, line in enumerate(batch.tokens.tolist()):
         a, b = pad(line[:n], top), pad(line[n + 1 : n + 1 + m], top)
         assert number(line[n + m + 2 :]) == number(a) + number(b)
-        assert longest_chain(a, b) >= (0.9 * top if kind % 3 != 1 else 0)
-        if kind % 3 == 1:
+        assert longest_chain(a, b) >= (0.9 * top if kind != 1 else 0)
+        if kind == 1:
             assert set(line[:n]) == set(line[n + 1 : n + 1 + m]) == {9}
-        if kind % 3 == 2:
+        elif kind % 2:
             assert carries(a, b) == [1] * top
 
 
