@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -57,6 +59,10 @@ def train(
     other: Annotated[str, typer.Option(help="auto, soft or excluded")] = "auto",
     precision: Annotated[str, typer.Option(help="float32, or bfloat16 in training")] = "float32",
     samples: Annotated[int, typer.Option(help="test samples per scale")] = 200,
+    hard_samples: Annotated[int, typer.Option(help="hardest samples per scale, if any")] = 50,
+    task_option: Annotated[
+        list[str] | None, typer.Option(help="option of the task, for instance width=30")
+    ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda")] = "auto",
     out: Annotated[str | None, typer.Option(help="run folder; default: a new one in runs/")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="go on with the run in --out")] = False,
@@ -82,6 +88,8 @@ def train(
         other=other,
         precision=precision,
         samples=samples,
+        hard_samples=hard_samples,
+        task_options=parse_options(task_option or []),
     )
     try:
         with report.Progress(f"{task}, {pe}") as bar:
@@ -95,7 +103,7 @@ def train(
     emit(result, as_json, lambda: report.run_lines(result))
 
 
-@app.command()
+@app.command(context_settings={"ignore_unknown_options": True})  # a text may start with "-"
 def solve(
     run: Annotated[str, typer.Argument(help="a run folder that `train` made")],
     text: Annotated[str, typer.Argument(help='a prompt, for instance "905+128="')],
@@ -198,7 +206,7 @@ def lab(
     """Open JupyterLab on a lesson."""
     from lgcourse.lab import command, start
 
-    print(" ".join(command(lesson))) if dry else start(lesson)
+    print(shlex.join(command(lesson))) if dry else start(lesson)
 
 
 @app.command()
@@ -227,13 +235,29 @@ def parse_scales(text: str) -> tuple[Any, ...]:
     scales: list[Any] = []
     for part in text.split(","):
         sizes = part.strip().split("x")
-        if not all(size.isascii() and size.isdigit() and int(size) > 0 for size in sizes):
+        numbers = all(s.isascii() and s.isdigit() and len(s) < 20 and int(s) > 0 for s in sizes)
+        if not numbers:
             raise InputError(
                 "test scales are whole numbers of at least 1 with commas between, such as 10,20,50 "
-                f"(or 20x13 for two sizes); got '{part}' in '{text}'"
+                f"(or 20x13 for two sizes); got '{part[:40]}' in '{text[:80]}'"
             )
         scales.append(int(sizes[0]) if len(sizes) == 1 else tuple(map(int, sizes)))
-    return tuple(scales)
+    return tuple(dict.fromkeys(scales))
+
+
+def parse_options(texts: Sequence[str]) -> dict[str, int]:
+    """Read options of a task such as ``width=30``.
+
+    >>> parse_options(["width=30"])
+    {'width': 30}
+    """
+    options = {}
+    for text in texts:
+        name, _, value = text.partition("=")
+        if not (name.isidentifier() and value.isascii() and value.isdigit() and len(value) < 20):
+            raise InputError(f"an option of a task is NAME=NUMBER, such as width=30; got '{text}'")
+        options[name] = int(value)
+    return options
 
 
 def emit(data: dict[str, Any], as_json: bool, lines) -> None:
@@ -248,17 +272,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def run(arguments: list[str]) -> int:
     """Run the command line and return the exit code."""
+    arguments = arguments or ["--help"]
     try:
         code = typer.main.get_command(app).main(arguments, "lgcourse", standalone_mode=False)
+        sys.stdout.flush()
         return int(code or 0)
     except InputError as error:
         return complain(str(error))
     except (KeyboardInterrupt, typer.Abort):
         print("stopped", file=sys.stderr)
         return 130
-    except BrokenPipeError:  # the reader of our output, `head` for instance, has seen enough
+    except OSError as error:
+        if error.errno not in (errno.EPIPE, errno.ENOSPC):
+            raise
+        # the reader of our output has gone, or the disk behind it is full
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 141
+        return complain(f"cannot write the output: {error.strerror}")
     except Exception as error:  # click's usage errors have no common public name in typer
         if hasattr(error, "format_message") and hasattr(error, "exit_code"):
             return complain(f"{error.format_message().rstrip('.')}; see: lgcourse COMMAND --help")

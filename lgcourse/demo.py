@@ -26,8 +26,9 @@ def main(scales=SCALES, steps: int = 0, seed: int = 0) -> None:
         seed: seed of everything.
     """
     print(
-        "Three Transformers learn to add numbers of 1 to 10 digits. They differ in one thing:\n"
-        "how they are told where a token stands. Then they meet longer numbers.\n"
+        "Three Transformers learn to add numbers of 1 to 10 digits. They differ in how they are\n"
+        "told where a token stands (the third is smaller, too: one layer, fewer updates).\n"
+        "Then they meet longer numbers.\n"
     )
     results = {pe: _train(pe, scales, steps, seed) for pe in STEPS}
     print("\n".join(comparison(results)))

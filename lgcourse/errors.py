@@ -37,3 +37,19 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> InputError:
     nearest = get_close_matches(str(name), known, n=1, cutoff=0.5)
     hint = f" did you mean '{nearest[0]}'?" if nearest else ""
     return InputError(f"unknown {kind} '{name}';{hint} Known: {', '.join(known)}")
+
+
+def whole_number(name: str, value: object, least: int, most: int | None = None) -> int:
+    """Return a whole number that lies within bounds; anything else is an `InputError`.
+
+    >>> whole_number("steps", 0, 1, 10)
+    Traceback (most recent call last):
+        ...
+    lgcourse.errors.InputError: steps must be a whole number of at least 1, got 0
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}")
+    if most is not None and value > most:
+        shown = str(value) if value < 10**20 else "a larger number"
+        raise InputError(f"{name} must be at most {most:,}, got {shown}")
+    return value

@@ -5,7 +5,9 @@ A registry maps a name to ``"module:attribute"``; the module is imported when th
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from importlib import import_module
+from inspect import signature
 from typing import Any
 
 from lgcourse.errors import InputError, unknown_name
@@ -45,6 +47,36 @@ class Registry:
         if name in self._places:
             raise InputError(f"{self.kind} '{name}' exists already; choose another name")
         self._places[name] = value
+
+
+def refuse_options(
+    kind: str,
+    name: str,
+    make: Callable[..., Any],
+    options: Iterable[str],
+    given: Iterable[str] = (),
+) -> None:
+    """Refuse an option that the maker of a named thing does not take.
+
+    Args:
+        kind, name: what the thing is called.
+        make: its maker; one that hands further options on (``**options``) is not asked.
+        options: names of the options.
+        given: parameters of the maker that are no options.
+
+    >>> refuse_options("sign", "pi", lambda digits=2: None, {"digts": 3})
+    Traceback (most recent call last):
+        ...
+    lgcourse.errors.InputError: sign 'pi' has no option 'digts'; it takes digits
+    """
+    parameters = signature(make).parameters
+    if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+        return
+    known = [p for p in parameters if p not in given]
+    for option in options:
+        if option not in known:
+            takes = f"it takes {', '.join(known)}" if known else "it takes none"
+            raise InputError(f"{kind} '{name}' has no option '{option}'; {takes}")
 
 
 def lazy(package: str, homes: dict[str, str]):

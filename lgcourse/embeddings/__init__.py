@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lgcourse.registry import Registry, lazy
+from lgcourse.errors import whole_number
+from lgcourse.registry import Registry, lazy, refuse_options
 
 if TYPE_CHECKING:
     from lgcourse.embeddings.base import PositionEmbedding
 
+HANDED_ON = ("name", "task", "width", "heads")
 registry = Registry(
     "position embedding",
     {
@@ -49,7 +51,11 @@ def build(
     >>> build("rpe", width=64, heads=4, positions=16).relation
     <relation rpe: 16 ids>
     """
-    return registry.load(name)(name=name, task=task, width=width, heads=heads, **options)
+    make = registry.load(name)
+    for size, value in {"width": width, "heads": heads}.items():
+        whole_number(size, value, 1)
+    refuse_options("position embedding", name, make, options, HANDED_ON)
+    return make(name=name, task=task, width=width, heads=heads, **options)
 
 
 __getattr__ = lazy(

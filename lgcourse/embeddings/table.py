@@ -28,9 +28,9 @@ class RelationTable(PositionEmbedding):
     "other" is excluded no factor may depend on the number of keys: 27 is 8 log(30), about the
     factor of the longest training inputs, so that both modes learn at the same speed.
 
-    A limit of "excluded": attention averages, so where all operands hold the same token, a step looks
-    alike however many operands it has. Steps that must answer differently have to differ in a token
-    that they read (see `lgcourse.tasks.addition.Addition`).
+    A limit of "excluded": attention averages, so where all operands hold the same token, a step
+    looks alike however many operands it has. Steps that must answer differently have to differ in a
+    token that they read (see `lgcourse.tasks.addition.Addition`).
 
     Source: a relation gives ids as in T5's scalar bias, Raffel et al. (2020), arXiv 1910.10683; the
     length factor and the exclusion are this course's.

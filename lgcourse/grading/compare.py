@@ -19,6 +19,10 @@ class Wrong(Exception):  # noqa: N818  it is no fault of the program
     """An answer is not what was expected; the message says what differs, in words for a learner."""
 
 
+class Misfit(Wrong):
+    """An answer is not the kind of thing that was expected; no mistake in the idea explains it."""
+
+
 def compare(
     answer: Any,
     expected: Any,
@@ -55,7 +59,8 @@ def compare(
 def _form(answer: Any, expected: Any, where: str) -> None:
     """Compare types, and for tensors dtype, device and shape."""
     if type(answer) is not type(expected):
-        raise Wrong(f"{where}expected {class_name(type(expected))}, got {class_name(type(answer))}")
+        wanted, got = class_name(type(expected)), class_name(type(answer))
+        raise Misfit(f"{where}expected {wanted}, got {got}")
     if isinstance(expected, Tensor):
         answer = torch.Tensor.detach(answer)  # a fresh object: attributes set by hand are gone
         pairs = {
@@ -66,7 +71,8 @@ def _form(answer: Any, expected: Any, where: str) -> None:
         }
         for name, (got, wanted) in pairs.items():
             if got != wanted:
-                raise Wrong(f"{where}expected {name} {wanted}, got {name} {got}")
+                kind = Wrong if name in ("dtype", "shape") else Misfit
+                raise kind(f"{where}expected {name} {wanted}, got {name} {got}")
     elif isinstance(expected, (tuple, list)):
         if len(answer) != len(expected):
             raise Wrong(f"{where}expected {len(expected)} entries, got {len(answer)}")
@@ -83,7 +89,9 @@ def _values(answer: Any, expected: Any, tolerance: float, where: str) -> None:
             _values(one, other, tolerance, f"{where}entry {index}: ")
     elif isinstance(expected, NUMBERS):
         if difference(answer, expected) > tolerance:
-            raise Wrong(f"{where}got {answer}, expected {expected} (tolerance {tolerance:g})")
+            raise Wrong(
+                f"{where}got {short(answer)}, expected {expected} (tolerance {tolerance:g})"
+            )
     elif answer != expected:
         raise Wrong(f"{where}got {answer!r:.80}, expected {expected!r:.80}")
 
@@ -102,6 +110,17 @@ def _entries(answer: Tensor, expected: Tensor, tolerance: float, where: str) -> 
             f"{worst:g} at index {index}: got {got[at]}, expected {wanted[at]} "
             f"(dtype {_dtype(expected)}, tolerance {tolerance:g})"
         )
+
+
+def short(value: Any) -> str:
+    """Return a value as text of at most 80 characters.
+
+    >>> short(3), short(10**5000)
+    ('3', 'a number of 5001 digits or so')
+    """
+    if isinstance(value, int) and abs(value) >= 10**80:
+        return f"a number of {int(value.bit_length() * math.log10(2)) + 1} digits or so"
+    return f"{value!r:.80}"
 
 
 def difference(got: int | float, wanted: int | float) -> int | float:

@@ -19,6 +19,7 @@ from lgcourse.grading.question import (
     RAISED,
     Question,
     Report,
+    Result,
     examine,
 )
 
@@ -48,7 +49,7 @@ class NotebookCheck:
     def hint(self, number: Any = 1) -> None:
         """Print a hint; 1 says least, the last one nearly gives the code."""
         hints = self.question.hints
-        if isinstance(number, bool) or number not in range(1, len(hints) + 1):
+        if type(number) is not int or number not in range(1, len(hints) + 1):
             print(f"{self.question.name} has hints 1 to {len(hints)}, not {number!r}")
             return
         print(_wrapped(f"hint {number} of {len(hints)}: ", hints[number - 1]))
@@ -112,7 +113,7 @@ def report_lines(report: Report) -> list[str]:
         words = result.check.idea if result.outcome != NOT_RUN else "(not run)"
         lines.append(f"  {MARKS[result.outcome]:<5}  {result.check.id:<{width}}  {words}")
         if result is end:
-            lines += _explained(result.outcome, result.text, result.check.message)
+            lines += _explained(result)
     count = f"visible checks {report.passed} of {len(report.results)} passed"
     if end is None:
         return [*lines, f"  {count}; more run at grading"]
@@ -122,13 +123,13 @@ def report_lines(report: Report) -> list[str]:
     return lines
 
 
-def _explained(outcome: str, text: str, message: str) -> list[str]:
-    if outcome == NOT_CHECKED:
+def _explained(result: Result) -> list[str]:
+    if result.outcome == NOT_CHECKED:
         words = "this is a fault of the check, not of your answer; please report it"
-        return [_wrapped("         ", f"{words}: {text}")]
-    lines = [_wrapped("         ", line) for line in text.splitlines()]
-    if outcome == FAILED:
-        lines.append(_wrapped("         likely: ", message))
+        return [_wrapped("         ", f"{words}: {result.text}")]
+    lines = [_wrapped("         ", line) for line in result.text.splitlines()]
+    if result.outcome == FAILED and result.explained:
+        lines.append(_wrapped("         likely: ", result.check.message))
     return lines
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lgcourse.grading.compare import Wrong, class_name, compare
+from lgcourse.grading.compare import Misfit, Wrong, class_name, compare
 from lgcourse.training.seeds import generator
 
 Arguments = tuple[Any, ...]
@@ -114,6 +114,7 @@ class Result:
     check: Check
     outcome: str
     text: str = ""
+    explained: bool = True  # whether the check's message about the likely mistake applies
 
 
 @dataclass(frozen=True)
@@ -167,7 +168,8 @@ def _examined(question: Question, check: Check, answer: Any, seed: int) -> Resul
     except NotAttempted as why:
         return Result(check, NOT_ATTEMPTED, str(why))
     except Wrong as wrong:
-        return Result(check, RAISED if isinstance(wrong, Raised) else FAILED, str(wrong))
+        outcome = RAISED if isinstance(wrong, Raised) else FAILED
+        return Result(check, outcome, str(wrong), not isinstance(wrong, Misfit))
     except Exception as error:  # whatever else goes wrong is a fault of the check
         return Result(check, NOT_CHECKED, f"{type(error).__name__}: {error}")
     return Result(check, PASSED)
@@ -184,7 +186,7 @@ class Asked:
             raise NotAttempted("there is no answer yet")
         if not callable(self.answer):
             kind = class_name(type(self.answer))
-            raise Wrong(f"expected a function, got {kind}; pass the function itself")
+            raise Misfit(f"expected a function, got {kind}; pass the function itself")
         given = copied(arguments)
         try:
             output = self.answer(*arguments)
@@ -198,7 +200,7 @@ class Asked:
             raise NotAttempted("the function returns None; does a return statement miss?")
         for index, (before, after) in enumerate(zip(given, arguments, strict=True)):
             if isinstance(before, Tensor) and not torch.equal(before, after):
-                raise Wrong(
+                raise Misfit(
                     f"the function changes its argument {index + 1} in place; work on a copy"
                 )
         return output

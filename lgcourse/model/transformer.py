@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from lgcourse.embeddings.base import PositionEmbedding
-from lgcourse.errors import InputError
+from lgcourse.errors import whole_number
 from lgcourse.model.attention import Attention, causal
 from lgcourse.relations.base import Scale
 
@@ -60,9 +60,9 @@ class Transformer(nn.Module):
         heads: int = 8,
     ):
         super().__init__()
-        for name, value in {"layers": layers, "width": width, "heads": heads}.items():
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise InputError(f"{name} must be a whole number of at least 1, got {value!r}")
+        sizes = {"vocabulary_size": vocabulary_size, "layers": layers, "width": width}
+        for name, value in {**sizes, "heads": heads}.items():
+            whole_number(name, value, 1)
         self.tokens = nn.Embedding(vocabulary_size, width)
         copies = layers if embedding.per_layer else 1
         self.positions = nn.ModuleList([embedding])

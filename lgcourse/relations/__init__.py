@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lgcourse.registry import Registry, lazy
+from lgcourse.registry import Registry, lazy, refuse_options
 
 if TYPE_CHECKING:
     from lgcourse.relations.base import Relation
@@ -51,7 +51,9 @@ def build(name: str, task: Any = None, **options: Any) -> Relation:
     tensor([[3, 2, 1],
             [4, 3, 2]])
     """
-    return registry.load(name)(task, **options)
+    make = registry.load(name)
+    refuse_options("relation", name, make, options, ("task",))
+    return make(task, **options)
 
 
 __getattr__ = lazy(

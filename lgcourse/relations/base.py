@@ -9,9 +9,10 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from lgcourse.errors import InputError
+from lgcourse.errors import InputError, whole_number
 
 Scale = int | tuple[int, ...]
+LARGEST_SIZE = 1_000_000  # a larger one is a slip of the keyboard
 
 
 def sizes_of(scale: Scale) -> tuple[int, ...]:
@@ -24,6 +25,9 @@ def sizes_of(scale: Scale) -> tuple[int, ...]:
     for size in sizes:
         if isinstance(size, bool) or not isinstance(size, int) or size < 1:
             raise InputError(f"scale must be a whole number of at least 1, got {scale!r}")
+        if size > LARGEST_SIZE:
+            shown = str(size) if size < 10**20 else "a larger number"
+            raise InputError(f"scale must be at most {LARGEST_SIZE:,}, got {shown}")
     return tuple(sizes)
 
 
@@ -134,7 +138,7 @@ def check_range(name: str, largest: Tensor | int, positions: int) -> None:
 def positions_for(task, max_scale: Scale | None, positions: int | None) -> int:
     """Return how many positions a bounded relation must know: as asked, or the task's length."""
     if positions is not None:
-        return positions
+        return whole_number("positions", positions, 1)
     if task is None:
         return 512
     return task.length(max_scale if max_scale is not None else largest_scale(task))

@@ -44,6 +44,6 @@ class BucketRelation(Relation):
         return f"i - j = {id}" if id < self.size // 2 else f"bucket {id}"
 
 
-def t5(task=None, buckets: int = 32, distance: int = 128, **_) -> Relation:
+def t5(task=None, max_scale=None, positions=None, buckets=32, distance=128) -> Relation:
     """T5's buckets of i - j."""
     return BucketRelation(buckets, distance)

@@ -140,7 +140,7 @@ class Constant(Relation):
         return "any"
 
 
-def none(task=None, **_) -> Relation:
+def none(task=None, max_scale=None, positions=None) -> Relation:
     """NoPE: phi = 0."""
     return Constant()
 
@@ -165,7 +165,7 @@ def ape_sh(task=None, max_scale=None, positions=None) -> Relation:
     return FormRelation([Form(0, 1, end)], -last, last, "ape-sh", beyond="error")
 
 
-def rpe_sh(task=None, window: int = 2, **_) -> Relation:
+def rpe_sh(task=None, max_scale=None, positions=None, window: int = 2) -> Relation:
     """Relative positions with Scale Hint: the nearest of i - j - a n, a in {0, 1, 2}."""
     sizes = getattr(task, "sizes", 1)
     forms = [

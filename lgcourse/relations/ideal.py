@@ -14,7 +14,9 @@ from lgcourse.errors import InputError
 from lgcourse.relations.base import Relation, Scale, largest_scale, sizes_of
 
 Read = tuple[int, int, Hashable]  # (query, key, role)
-ROLE_SCALES = 12  # every role of our tasks occurs by scale 12, or first at the largest scale
+# With Scale Hint only the roles are collected beforehand: from all scales up to 64 (12 where there
+# are several sizes), and from the largest one, which shows those of tasks that always get new ones.
+ROLE_SCALES = {1: 64}
 
 
 class CircuitRelation(Relation):
@@ -30,8 +32,9 @@ class CircuitRelation(Relation):
         name: what tables and figures call it.
 
     Raises:
-        InputError: not ``hinted``, and a pair of positions has two different roles at two scales;
-            or a step reads one position in two roles.
+        InputError: not ``hinted``, and two scales make a step at the same query that reads other
+            positions or other roles ("other" counts as a role; a query that makes no step at a
+            scale is free there); or a step reads one position in two roles.
 
     >>> shifted = lambda n: [(t, t - 1, "previous") for t in range(1, n)]
     >>> phi = CircuitRelation(shifted, scales=range(1, 5), hinted=False, name="previous")
@@ -103,7 +106,7 @@ class CircuitRelation(Relation):
             if role not in self.roles:
                 raise InputError(
                     f"relation '{self.name}' was built from scales that have no role {role!r}; "
-                    "build it with a larger max_scale"
+                    "build it with more scales (CircuitRelation) or another max_scale"
                 )
             rows.append((query, key, self.roles[role]))
         return torch.tensor(rows, dtype=torch.long).reshape(-1, 3)
@@ -136,12 +139,12 @@ def _places(positions: Tensor) -> Tensor:
     return table
 
 
-def ideal(task=None, max_scale=None, **_) -> Relation:
+def ideal(task=None, max_scale=None, positions=None) -> Relation:
     """The scale-free ideal relation of a task; an error where the layout moves operands with n."""
     return _from_task(task, max_scale, hinted=False)
 
 
-def ideal_sh(task=None, max_scale=None, **_) -> Relation:
+def ideal_sh(task=None, max_scale=None, positions=None) -> Relation:
     """The ideal relation of a task, given the scale (Scale Hint)."""
     return _from_task(task, max_scale, hinted=True)
 
@@ -152,8 +155,10 @@ def _from_task(task, max_scale, hinted) -> Relation:
         raise InputError(f"relation '{name}' is derived from a circuit: give a task")
     largest = max_scale if max_scale is not None else largest_scale(task)
     scales = task.scales(largest)
-    if hinted:  # only the roles are collected here: the small scales and the largest show them all
-        scales = [n for n in scales if max(sizes_of(n)) <= ROLE_SCALES] + [largest]
+    if hinted:
+        known = ROLE_SCALES.get(task.sizes, 12)
+        small = tuple(min(size, known) for size in sizes_of(largest))
+        scales = [*task.scales(small if task.sizes > 1 else small[0]), largest]
     relation = CircuitRelation(task.reads, scales, hinted, "ideal")
     relation.name = name
     return relation

@@ -9,8 +9,7 @@ from __future__ import annotations
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
-from lgcourse.errors import InputError
-from lgcourse.registry import Registry, lazy
+from lgcourse.registry import Registry, lazy, refuse_options
 
 if TYPE_CHECKING:
     from lgcourse.tasks.base import Task
@@ -71,11 +70,7 @@ def get(name: str, **options: Any) -> Task:
     '1033'
     """
     make = registry.load(name)
-    known = list(signature(make).parameters)
-    for option in options:
-        if option not in known:
-            takes = f"it takes {', '.join(known)}" if known else "it takes none"
-            raise InputError(f"task '{name}' has no option '{option}'; {takes}")
+    refuse_options("task", name, make, options)
     return make(**options)
 
 

@@ -106,7 +106,7 @@ class Task:
 
     def check_scale(self, scale: Scale) -> None:
         """Refuse a scale that the task does not have."""
-        if len(sizes_of(scale)) != self.sizes:
+        if len(sizes_of(scale)) != self.sizes or isinstance(scale, int) != (self.sizes == 1):
             wanted = (
                 "one size, for instance 20" if self.sizes == 1 else f"{self.sizes} sizes, 20x13"
             )

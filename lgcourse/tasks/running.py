@@ -118,7 +118,7 @@ def refuse_wider(task, scale: int) -> None:
     if scale > task.width:
         raise InputError(
             f"task '{task.name}' was made for width {task.width}, got scale {scale}; "
-            f"use tasks.get('{task.name}', width={scale})"
+            f"make it with option width={scale} or more"
         )
 
 

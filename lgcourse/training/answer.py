@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from lgcourse.errors import InputError
 from lgcourse.model.generation import generate
 from lgcourse.training.evaluation import scale_name
 
@@ -26,7 +27,13 @@ def answer(run, text: str) -> dict[str, Any]:
     """
     prompt = run.task.parse(text)
     count = run.task.answer_length(prompt.scale)
-    tokens = generate(run.model, torch.tensor([prompt.tokens]), prompt.scale, count)[0].tolist()
+    try:
+        tokens = generate(run.model, torch.tensor([prompt.tokens]), prompt.scale, count)[0].tolist()
+    except InputError as error:  # a learned table has an end
+        raise InputError(
+            f"this run was made for scales up to {scale_name(run.settings.largest)}, the text has "
+            f"scale {scale_name(prompt.scale)}; train one with it among the --test-scales"
+        ) from error
     true, given = run.task.solve(text), run.task.decode(tokens)
     return {
         "text": "".join(text.split()),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from lgcourse.errors import whole_number
 from lgcourse.relations.base import Scale, sizes_of
 from lgcourse.tasks.base import Batch
 from lgcourse.training.seeds import generator
@@ -80,6 +81,8 @@ def evaluate(
     Raises:
         InputError: a scale is not one of the task's.
     """
+    whole_number("samples", samples, 1)
+    whole_number("hard_samples", hard_samples, 0)
     table = Table(samples=samples)
     for scale in scales:
         if progress is not None:

@@ -1,31 +1,27 @@
-"""What does a run leave on disk, and how does it go on after an interruption?
-
-A run folder holds ``run.json`` (settings, versions, scores), ``model.safetensors`` (the trained
-weights), ``curve.png`` (exact match over scale), and while training goes on ``state.safetensors``.
-Nothing in it can run code.
-"""
+"""How is a run made, stored, and taken up again after an interruption?"""
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
 import platform
+import signal
+import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load, save
-from torch import Tensor
+from safetensors.torch import save
 
 import lgcourse
 from lgcourse.errors import InputError
 from lgcourse.training.device import choose_device
 from lgcourse.training.evaluation import Table, evaluate
+from lgcourse.training.folder import RunFolder, write_aside
 from lgcourse.training.settings import Settings, build_model
 from lgcourse.training.trainer import Run, Trainer, fit
 
@@ -69,24 +65,25 @@ def train_run(
     """
     choose_device(device)  # refuse a wrong one before a folder is made
     settings, task, model = build_model(settings)
-    folder, stored, state = _open(settings, out, resume)
-    if stored.get("status") == "finished":
-        return stored["result"]
-    saver = _Saver(folder, progress)
+    folder, finished = _open(settings, out, resume)
+    if finished:
+        return load_run(folder.path).result
+    saver = Saver(folder, progress)
     try:
-        run = fit(
-            model,
-            task,
-            list(task.scales(_train_scale(task, settings.train_scale))),
-            settings.steps,
-            settings.seed,
-            batch=settings.batch,
-            learning_rate=settings.learning_rate,
-            precision=settings.precision,
-            device=device,
-            state=state,
-            progress=saver,
-        )
+        with saver.between_steps():
+            run = fit(
+                model,
+                task,
+                list(task.scales(_train_scale(task, settings.train_scale))),
+                settings.steps,
+                settings.seed,
+                batch=settings.batch,
+                learning_rate=settings.learning_rate,
+                precision=settings.precision,
+                device=device,
+                state=folder.read_state(),
+                progress=saver,
+            )
         table = evaluate(
             model,
             task,
@@ -97,127 +94,128 @@ def train_run(
             testing,
         )
     except KeyboardInterrupt:
-        saver.save()
-        raise KeyboardInterrupt(str(folder)) from None
+        raise KeyboardInterrupt(str(folder.path)) from None
     return _finish(folder, settings, task, model, run, table)
 
 
-def load_run(folder: str | Path) -> LoadedRun:
+def load_run(path: str | Path) -> LoadedRun:
     """Read a finished run.
 
     Raises:
         InputError: the folder is no run, the run is not finished, or a file is damaged.
     """
-    folder = Path(folder)
-    if not (folder / "run.json").is_file():
-        raise InputError(f"'{folder}' is not a run folder: it has no run.json; train makes one")
-    stored = _read_json(folder)
-    if stored.get("status") != "finished":
+    folder = RunFolder(path)
+    record = folder.read()
+    if record.get("status") != "finished":
         raise InputError(
-            f"run '{folder}' is not finished; go on with: train ... --out {folder} --resume"
+            f"run '{path}' is not finished; go on with: lgcourse train ... --out {path} --resume"
         )
     try:
-        settings = Settings.from_json(stored["settings"])
-        data = (folder / "model.safetensors").read_bytes()
-        if hashlib.sha256(data).hexdigest() != stored["model_sha256"]:
-            raise ValueError("model.safetensors is not the file that training wrote")
+        settings = Settings.from_json(record["settings"])
         _, task, model = build_model(settings)
-        model.load_state_dict(load(data))
-        result = {**stored["result"], "run": str(folder)}
-    except (OSError, KeyError, TypeError, ValueError, RuntimeError, SafetensorError) as error:
-        raise _damaged(folder, error) from error
+        model.load_state_dict(folder.read_model(record["model_sha256"]))
+        result = {**record["result"], "run": str(path)}
+    except (KeyError, TypeError, RuntimeError) as error:  # made by another version of the package
+        version = record.get("versions", {}).get("lgcourse", "unknown")
+        raise folder.damaged(f"it does not fit this version; it was made with {version}") from error
     return LoadedRun(settings, task, model.eval(), result)
 
 
-def new_folder(settings: Settings, root: str | Path = "runs") -> Path:
-    """Return a folder that does not exist yet, named after the task, the embedding and the seed."""
-    stem = Path(root) / f"{settings.task}_{settings.pe}_seed{settings.seed}"
-    number = 1
-    while (folder := stem if number == 1 else Path(f"{stem}_{number}")).exists():
-        number += 1
-    return folder
+class Saver:
+    """Hands progress on, and stores the training state between two steps, never within one.
 
+    Args:
+        folder: where the state goes.
+        progress: what is called after every step.
+    """
 
-def write_aside(path: Path, data: bytes) -> None:
-    """Write a file so that a reader sees the old content or the new, never half of it."""
-    aside = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with open(aside, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(aside, path)
-    except OSError as error:
-        aside.unlink(missing_ok=True)
-        raise InputError(
-            f"cannot write '{path}': {error.strerror}; choose another --out"
-        ) from error
-
-
-class _Saver:
-    """Hands progress on, and stores the training state every few seconds."""
-
-    def __init__(self, folder: Path, progress):
+    def __init__(self, folder: RunFolder, progress: Callable[[Trainer], None] | None):
         self.folder, self.progress = folder, progress
-        self.trainer: Trainer | None = None
-        self.last = time.monotonic()
+        self.last, self.asked_to_stop = time.monotonic(), False
 
     def __call__(self, trainer: Trainer) -> None:
-        self.trainer = trainer
-        if time.monotonic() - self.last > SAVE_EVERY:
-            self.save()
-        if self.progress is not None:
-            self.progress(trainer)
+        """Take note of a step that has ended."""
+        try:
+            if self.progress is not None:
+                self.progress(trainer)
+        except KeyboardInterrupt:
+            self.asked_to_stop = True
+        late = time.monotonic() - self.last > SAVE_EVERY
+        if self.asked_to_stop or late or trainer.step == trainer.steps:
+            state = save(trainer.state())
+            write_aside(self.folder.path / "state.safetensors", state)
+            self.last = time.monotonic()
+        if self.asked_to_stop:
+            raise KeyboardInterrupt
 
-    def save(self) -> None:
-        if self.trainer is not None:
-            write_aside(self.folder / "state.safetensors", save(self.trainer.state()))
-        self.last = time.monotonic()
+    @contextmanager
+    def between_steps(self) -> Iterator[None]:
+        """Let the first Ctrl-C wait for the end of the step; the second one acts at once.
+
+        A state that is saved within a step has drawn its batch already and does not repeat.
+        """
+        if threading.current_thread() is not threading.main_thread():
+            yield  # signals reach the main thread only
+            return
+
+        def ask(number, frame):
+            if self.asked_to_stop:
+                raise KeyboardInterrupt
+            self.asked_to_stop = True
+
+        before = signal.signal(signal.SIGINT, ask)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
 
 
-def _open(settings, out, resume) -> tuple[Path, dict[str, Any], dict[str, Tensor] | None]:
-    """Make or enter the run folder; return it with what it holds."""
-    folder = new_folder(settings) if out is None else Path(out)
+def _open(settings: Settings, out, resume: bool) -> tuple[RunFolder, bool]:
+    """Make or enter the run folder; return it and whether its run is finished."""
     if resume and out is None:
         raise InputError("--resume goes on with a run folder: name it with --out")
-    if folder.is_dir() and any(folder.iterdir()):
-        if not (folder / "run.json").is_file():
-            raise InputError(f"'{folder}' holds files that are no run; choose another --out")
-        if not resume:
-            raise InputError(
-                f"'{folder}' holds a run already; choose another --out, or go on with --resume"
-            )
-        stored = _read_json(folder)
-        _refuse_other(folder, settings, stored)
-        state = folder / "state.safetensors"
-        try:
-            return folder, stored, load(state.read_bytes()) if state.is_file() else None
-        except (OSError, SafetensorError) as error:
-            raise _damaged(folder, error) from error
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
+    record = {"status": "training", "settings": settings.to_json(), "versions": versions()}
+    if out is None:
+        return _new_folder(settings, record), False
+    folder = RunFolder(out)
+    if folder.holds_something() and not folder.holds_run():
+        raise InputError(f"'{out}' holds files that are no run; choose another --out")
+    if not folder.holds_run():
+        if resume:
+            print(f"note: '{out}' holds no run yet; starting a new one", file=sys.stderr)
+        if folder.claim(record):
+            return folder, False
+    if not resume:
         raise InputError(
-            f"cannot make '{folder}': {error.strerror}; choose another --out"
-        ) from error
-    stored = {"status": "training", "settings": settings.to_json(), "versions": versions()}
-    _write_json(folder, stored)
-    return folder, stored, None
+            f"'{out}' holds a run already; choose another --out, or go on with --resume"
+        )
+    stored = folder.read()
+    _refuse_other(folder, settings, stored)
+    return folder, stored["status"] == "finished"
 
 
-def _refuse_other(folder, settings, stored) -> None:
-    here, asked = stored.get("settings"), json.loads(json.dumps(settings.to_json()))
-    if not isinstance(here, dict):
-        raise _damaged(folder, "run.json has no settings")
+def _new_folder(settings: Settings, record, root: str = "runs") -> RunFolder:
+    """Claim a folder of its own, named after the task, the embedding and the seed."""
+    stem = Path(root) / f"{settings.task}_{settings.pe}_seed{settings.seed}"
+    number = 1
+    while True:
+        folder = RunFolder(stem if number == 1 else f"{stem}_{number}")
+        if not folder.holds_something() and folder.claim(record):
+            return folder
+        number += 1
+
+
+def _refuse_other(folder: RunFolder, settings: Settings, stored) -> None:
+    here, asked = stored["settings"], json.loads(json.dumps(settings.to_json()))
     for name, value in asked.items():
         if here.get(name) != value:
             raise InputError(
-                f"'{folder}' holds a run with {name} {here.get(name)!r}, not {value!r}; "
+                f"'{folder.path}' holds a run with {name} {here.get(name)!r}, not {value!r}; "
                 "give the same settings, or choose another --out"
             )
 
 
-def _finish(folder, settings, task, model, run: Run, table: Table) -> dict[str, Any]:
+def _finish(folder: RunFolder, settings, task, model, run: Run, table: Table) -> dict[str, Any]:
     result = {
         "task": settings.task,
         "pe": settings.pe,
@@ -230,30 +228,30 @@ def _finish(folder, settings, task, model, run: Run, table: Table) -> dict[str, 
         "parameters": sum(p.numel() for p in model.parameters()),
         "seconds": round(run.seconds, 2),
         "device": next(model.parameters()).device.type,
-        "run": str(folder),
+        "run": str(folder.path),
     }
     weights = {k: v.detach().cpu().contiguous() for k, v in model.state_dict().items()}
-    data = save(weights)
-    write_aside(folder / "model.safetensors", data)
+    digest = folder.write_model(save(weights))
     _draw(folder, settings, table)
-    stored = {
-        "status": "finished",
-        "settings": settings.to_json(),
-        "versions": versions(),
-        "model_sha256": hashlib.sha256(data).hexdigest(),
-        "losses": run.losses,
-        "result": result,
-    }
-    _write_json(folder, stored)
-    (folder / "state.safetensors").unlink(missing_ok=True)
+    folder.write(
+        {
+            "status": "finished",
+            "settings": settings.to_json(),
+            "versions": versions(),
+            "model_sha256": digest,
+            "losses": run.losses,
+            "result": result,
+        }
+    )
+    (folder.path / "state.safetensors").unlink(missing_ok=True)
     return result
 
 
-def _draw(folder, settings, table) -> None:
+def _draw(folder: RunFolder, settings: Settings, table: Table) -> None:
     from lgcourse.show.curves import curve_figure, png  # drawing is needed here only
 
     rows = {f"{settings.task}, {settings.pe}": table.exact_match}
-    write_aside(folder / "curve.png", png(curve_figure(rows, settings.train_scale)))
+    write_aside(folder.path / "curve.png", png(curve_figure(rows, settings.train_scale)))
 
 
 def versions() -> dict[str, str]:
@@ -268,24 +266,3 @@ def versions() -> dict[str, str]:
 
 def _train_scale(task, size: int):
     return size if task.sizes == 1 else (size,) * task.sizes
-
-
-def _write_json(folder: Path, data) -> None:
-    write_aside(folder / "run.json", (json.dumps(data, indent=1) + "\n").encode())
-
-
-def _read_json(folder: Path) -> dict[str, Any]:
-    try:
-        data = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise _damaged(folder, error) from error
-    if not isinstance(data, dict):
-        raise _damaged(folder, "run.json holds no object")
-    return data
-
-
-def _damaged(folder, why) -> InputError:
-    first = str(why).splitlines()[0] if str(why) else type(why).__name__
-    return InputError(
-        f"run folder '{folder}' is damaged ({first}); train it again with another --out"
-    )

@@ -6,10 +6,23 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from lgcourse import embeddings, tasks
-from lgcourse.errors import InputError
+from lgcourse.errors import InputError, whole_number
 from lgcourse.model import Transformer
-from lgcourse.relations.base import Scale, sizes_of
+from lgcourse.relations.base import LARGEST_SIZE, Scale, sizes_of
 from lgcourse.training.seeds import seeded
+
+LONGEST = 16_384  # tokens; attention holds one score per head and pair of them
+BOUNDS = {  # a number outside is a slip of the keyboard
+    "train_scale": (1, LARGEST_SIZE),
+    "batch": (1, 65_536),
+    "width": (1, 65_536),
+    "heads": (1, 1_024),
+    "samples": (1, 1_000_000),
+    "seed": (0, 2**63 - 1),
+    "steps": (0, 100_000_000),
+    "layers": (0, 256),
+    "hard_samples": (0, 1_000_000),
+}
 
 
 @dataclass(frozen=True)
@@ -51,12 +64,14 @@ class Settings:
     task_options: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self):
-        for name in ("train_scale", "batch", "width", "heads", "samples"):
-            _at_least(1, name, getattr(self, name))
-        for name in ("seed", "steps", "layers", "hard_samples"):
-            _at_least(0, name, getattr(self, name))
+        for name, (least, most) in BOUNDS.items():
+            whole_number(name, getattr(self, name), least, most)
         if not 0 <= self.learning_rate < 1:
-            raise InputError(f"learning_rate must lie in 0..1, got {self.learning_rate!r}")
+            raise InputError(
+                f"learning_rate must be at least 0 and below 1, got {self.learning_rate!r}"
+            )
+        if self.other not in ("auto", "soft", "excluded"):
+            raise InputError(f"other must be auto, soft or excluded, got {self.other!r}")
         if self.precision not in ("float32", "bfloat16"):
             raise InputError(f"precision must be float32 or bfloat16, got {self.precision!r}")
         if not self.test_scales:
@@ -89,12 +104,13 @@ class Settings:
         task = tasks.get_for(self.task, max(sizes_of(self.largest)), **self.task_options)
         for scale in self.test_scales:
             task.check_scale(scale)
+        length = task.length(self.largest)
+        if length > LONGEST:
+            raise InputError(
+                f"task '{self.task}' at scale {self.largest} has {length:,} tokens; training and "
+                f"testing go up to {LONGEST:,}: choose smaller scales"
+            )
         return task
-
-
-def _at_least(least: int, name: str, value) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}")
 
 
 def build_model(settings: Settings) -> tuple[Settings, Any, Transformer]:

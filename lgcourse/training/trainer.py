@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from lgcourse.errors import InputError, whole_number
 from lgcourse.relations.base import Scale
 from lgcourse.training.device import choose_device, one_thread
 from lgcourse.training.seeds import generator
@@ -27,7 +28,7 @@ class Run:
         model: the trained model, with averaged weights.
         steps: number of updates made.
         seconds: time of training, checks not included.
-        losses: step -> loss, every tenth step and the last.
+        losses: step -> loss, the first, every tenth and the last.
         stopped: whether ``on_check`` ended the run early.
     """
 
@@ -73,6 +74,10 @@ def fit(
     Returns:
         A `Run`; its model has the running average of the weights.
 
+    Raises:
+        InputError: a number is out of bounds, the precision or device is unknown, or the state is
+            not one of this model.
+
     >>> import lgcourse
     >>> from lgcourse import embeddings, tasks
     >>> task = tasks.get("copy")
@@ -82,9 +87,14 @@ def fit(
     >>> run.steps, sorted(run.losses)
     (3, [1, 3])
     """
-    trainer = Trainer(
-        model, task, list(train_scales), steps, seed, batch, learning_rate, precision, device
-    )
+    for name, value in {"steps": steps, "batch": batch, "check_every": check_every}.items():
+        whole_number(name, value, 1)
+    scales = list(train_scales)
+    if not scales:
+        raise InputError("train_scales is empty; give at least one, for instance range(1, 11)")
+    if precision not in ("float32", "bfloat16"):
+        raise InputError(f"precision must be float32 or bfloat16, got {precision!r}")
+    trainer = Trainer(model, task, scales, steps, seed, batch, learning_rate, precision, device)
     if state is not None:
         trainer.restore(state)
     with one_thread():
@@ -168,8 +178,13 @@ class Trainer:
         return {k: v.detach().cpu().clone().contiguous() for k, v in state.items()}
 
     def restore(self, state: dict[str, Tensor]) -> None:
-        """Go back to a state that `state` returned."""
-        state = {k: v.clone() for k, v in state.items()}
+        """Go back to a state that `state` returned; another one is an `InputError`."""
+        try:
+            self._restore({k: v.clone() for k, v in state.items()})
+        except (KeyError, RuntimeError, ValueError) as error:
+            raise InputError("the saved state is not one of this model; train it anew") from error
+
+    def _restore(self, state: dict[str, Tensor]) -> None:
         self.model.load_state_dict(_under(state, "model."))
         for name, value in _under(state, "average.").items():
             self.average.weights[name].copy_(value)

@@ -1,6 +1,7 @@
 """The command line: bad input is one line and code 2, JSON is alone on stdout, --help is quick."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -41,6 +42,20 @@ BAD = [
     (["lrc", "bond"], "did you mean 'band'"),
     (["lrc", "band", "--kind", "size"], "rank"),
     (["nonsense"], "nonsense"),
+    (["train", "copy", "--pe", "rpe", "--train-scale", "9" * 23], "at most"),
+    (["train", "copy", "--pe", "rpe", "--test-scales", "9" * 23], "10,20,50"),
+    (["train", "copy", "--pe", "rpe", "--test-scales", "9" * 5000], "10,20,50"),
+    (["train", "copy", "--pe", "rpe", "--test-scales", "100000"], "16,384"),
+    (["train", "copy", "--pe", "rpe", "--test-scales", "100000000"], "at most 1,000,000"),
+    (["train", "copy", "--pe", "rpe", "--layers", "1000000"], "at most 256"),
+    (["train", "copy", "--pe", "rpe", "--learning-rate", "nan"], "learning_rate"),
+    (["train", "copy", "--pe", "rpe", "--learning-rate", "1"], "below 1"),
+    (["train", "copy", "--pe", "none", "--other", "foo"], "auto, soft or excluded"),
+    (["train", "copy", "--pe", "rpe", "--steps", "1", "--out", "x" * 300], "cannot"),
+    (["train", "copy", "--pe", "rpe", "--task-option", "width=3"], "no option 'width'"),
+    (["train", "addition-padded", "--pe", "rpe", "--task-option", "wide"], "NAME=NUMBER"),
+    (["train", "addition-padded", "--pe", "rpe", "--task-option", "width=3"], "width 3"),
+    (["predict", "copy", "--pe", "rpe", "--train-scale", "9" * 23], "at most"),
 ]
 
 
@@ -134,6 +149,30 @@ def test_lab_prints_its_command_and_names_the_lessons(capsys):
     assert code == 0 and "jupyterlab" in out and "01_" in out
     code, _, err = call(capsys, "lab", "99", "--dry")
     assert code == 2 and "lessons here: 1" in err
+
+
+def test_without_arguments_the_help_is_shown(capsys):
+    code, out, _ = call(capsys)
+    assert code == 0 and "train" in out and out.count("\n") > 5
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
+def test_a_full_disk_behind_the_output_is_one_line():
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "lgcourse", "list"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and "space" in done.stderr
+
+
+def test_a_text_that_starts_with_a_minus_is_a_text(capsys, tmp_path):
+    small = ["--steps", "1", "--width", "16", "--heads", "2", "--samples", "2"]
+    call(capsys, "train", "copy", "--pe", "none", "--out", str(tmp_path / "r"), *small)
+    code, _, err = call(capsys, "solve", str(tmp_path / "r"), "-1+1=")
+    assert code == 2 and "31415=" in err and err.count("\n") == 1
 
 
 def test_a_fault_of_ours_is_not_called_bad_input(monkeypatch):

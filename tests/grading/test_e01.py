@@ -35,6 +35,8 @@ MISTAKES = {
     "always right": ("exact_match", "own-target", lambda g, t: torch.ones(len(g)).bool()),
     "any": ("exact_match", "one-wrong-token", lambda g, t: (g == t).any(1)),
     "most": ("exact_match", "one-wrong-token", lambda g, t: (g == t).double().mean(1) > 0.5),
+    "nine of ten": ("exact_match", "one-wrong-token", lambda g, t: (g == t).double().mean(1) > 0.9),
+    "99 of 100": ("exact_match", "one-wrong-token", lambda g, t: (g == t).double().mean(1) > 0.99),
     "last token": ("exact_match", "one-wrong-token", lambda g, t: g[:, -1] == t[:, -1]),
     "first token": ("exact_match", "one-wrong-token", lambda g, t: g[:, 0] == t[:, 0]),
     "sums": ("exact_match", "order-counts", lambda g, t: g.sum(1) == t.sum(1)),

@@ -147,3 +147,34 @@ def test_every_exercise_is_well_formed():
             assert len(set(ids)) == len(ids) >= 3
             assert len(question.hints) == 3 and question.points > 0 and question.minutes > 0
             assert 1 <= question.difficulty <= 5 and question.name.isidentifier()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda g, t: [True] * len(g),
+        lambda g, t: (g == t).all(1).numpy(),
+        lambda g, t: (g == t).all(1).to_sparse(),
+        "all right",
+        lambda g, t: (g.zero_() == t).all(1),
+    ],
+    ids=["list", "numpy", "sparse", "text", "in place"],
+)
+def test_a_wrong_kind_of_answer_is_not_explained_by_a_mistake_in_the_idea(capsys, answer):
+    checks(1).check_exact_match(answer)
+    out = capsys.readouterr().out
+    assert "WRONG" in out and "likely" not in out
+    checks(1).check_exact_match(lambda g, t: (g == t).double().mean(1))
+    assert "likely" in capsys.readouterr().out
+
+
+def test_a_huge_number_is_an_answer_that_is_wrong(capsys):
+    checks(1).check_addition_step(lambda n, t: (2 * n + t, 10**5000, n + t, 2 * n + t))
+    out = capsys.readouterr().out
+    assert "digits or so" in out and "fault of the check" not in out
+
+
+@pytest.mark.parametrize("number", [1.0, "1", 0, 9, None, True])
+def test_a_hint_that_does_not_exist_is_told(capsys, number):
+    checks(1).check_exact_match.hint(number)
+    assert "has hints 1 to 3" in capsys.readouterr().out

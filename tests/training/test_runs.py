@@ -10,9 +10,10 @@ import pytest
 
 from lgcourse import InputError
 from lgcourse.training import Settings, load_run
-from lgcourse.training import runs as runs_module
+from lgcourse.training import folder as folder_module
 from lgcourse.training.answer import answer
 from lgcourse.training.runs import train_run
+from lgcourse.training.trainer import Trainer
 
 
 def settings(**change):
@@ -139,6 +140,105 @@ def test_interrupt_leaves_a_state_and_resume_gives_the_undisturbed_numbers(run_f
     assert one["result"]["exact_match"] == two["result"]["exact_match"]
 
 
+def test_ctrl_c_within_a_step_waits_for_its_end(run_folder, tmp_path, monkeypatch):
+    """A state saved within a step would have drawn its batch already."""
+    folder, loss = tmp_path / "stopped", Trainer.loss
+
+    def interrupted(self, batch):
+        if self.step == 13:
+            os.kill(os.getpid(), signal.SIGINT)
+        return loss(self, batch)
+
+    monkeypatch.setattr(Trainer, "loss", interrupted)
+    with pytest.raises(KeyboardInterrupt, match="stopped"):
+        train_run(settings(), folder)
+    monkeypatch.undo()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    train_run(settings(), folder, resume=True)
+    whole = (run_folder / "model.safetensors").read_bytes()
+    assert (folder / "model.safetensors").read_bytes() == whole
+
+
+def test_interrupt_while_testing_loses_no_training(run_folder, tmp_path):
+    folder = tmp_path / "stopped"
+
+    def stop(scale):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train_run(settings(), folder, testing=stop)
+    steps = []
+    train_run(settings(), folder, resume=True, progress=lambda trainer: steps.append(trainer.step))
+    assert steps == []
+    whole = (run_folder / "model.safetensors").read_bytes()
+    assert (folder / "model.safetensors").read_bytes() == whole
+
+
+def test_a_folder_is_claimed_by_one_run_only(tmp_path):
+    record = {"status": "training"}
+    folders = [folder_module.RunFolder(tmp_path / "same") for _ in range(2)]
+    assert [folder.claim(record) for folder in folders] == [True, False]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda record: record["settings"].update(task="reverse"),
+        lambda record: record["settings"].pop("seed"),
+        lambda record: record["settings"].update(layers=10**6),
+        lambda record: record.update(result={}),
+        lambda record: record.pop("result"),
+        lambda record: record.pop("seal"),
+    ],
+    ids=["task", "seed", "layers", "scores", "no scores", "no seal"],
+)
+@pytest.mark.parametrize("how", ["load", "resume"])
+def test_a_changed_record_is_named(run_folder, tmp_path, change, how):
+    folder = copy_of(run_folder, tmp_path)
+    record = json.loads((folder / "run.json").read_text())
+    change(record)
+    (folder / "run.json").write_text(json.dumps(record))
+    with pytest.raises(InputError, match="damaged"):
+        load_run(folder) if how == "load" else train_run(settings(), folder, resume=True)
+
+
+def test_a_finished_run_without_its_model_is_not_called_whole(run_folder, tmp_path):
+    folder = copy_of(run_folder, tmp_path)
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(InputError, match="damaged"):
+        train_run(settings(), folder, resume=True)
+
+
+def test_a_state_of_another_model_and_a_folder_in_its_place_are_named(run_folder, tmp_path):
+    for name, make in {
+        "other": lambda path: path.write_bytes((run_folder / "model.safetensors").read_bytes()),
+        "folder": lambda path: path.mkdir(),
+    }.items():
+        folder = tmp_path / name
+        with pytest.raises(KeyboardInterrupt):
+            train_run(settings(), folder, progress=interrupt)
+        (folder / "state.safetensors").unlink()
+        make(folder / "state.safetensors")
+        with pytest.raises(InputError, match="damaged|not one of this model"):
+            train_run(settings(), folder, resume=True)
+
+
+def interrupt(trainer):
+    raise KeyboardInterrupt
+
+
+def test_a_copied_run_names_its_own_folder(run_folder, tmp_path):
+    folder = copy_of(run_folder, tmp_path)
+    assert train_run(settings(), folder, resume=True)["run"] == str(folder)
+
+
+def test_a_text_beyond_a_learned_table_is_answered_with_what_the_run_knows(tmp_path):
+    base = dict(width=16, heads=4, layers=1, steps=2, samples=2, train_scale=2, test_scales=(3,))
+    train_run(Settings("copy", "ape-learned", **base), tmp_path / "ape")
+    with pytest.raises(InputError, match="scales up to 3, the text has scale 5"):
+        answer(load_run(tmp_path / "ape"), "12345=")
+
+
 def test_a_damaged_state_is_named(tmp_path):
     folder = tmp_path / "stopped"
 
@@ -155,7 +255,7 @@ def test_a_damaged_state_is_named(tmp_path):
 def test_an_unwritable_place_is_named(tmp_path):
     blocked = tmp_path / "file"
     blocked.write_text("")
-    with pytest.raises(InputError, match="cannot make .*choose another --out"):
+    with pytest.raises(InputError, match="cannot make .*choose another place"):
         train_run(settings(), blocked / "run")
 
 
@@ -166,9 +266,9 @@ def test_writing_aside_keeps_the_old_file_when_the_disk_is_full(tmp_path, monkey
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(runs_module.os, "fsync", full)
+    monkeypatch.setattr(folder_module.os, "fsync", full)
     with pytest.raises(InputError, match="No space left"):
-        runs_module.write_aside(path, b"new")
+        folder_module.write_aside(path, b"new")
     assert path.read_bytes() == b"old" and len(list(tmp_path.iterdir())) == 1
 
 
@@ -193,13 +293,13 @@ def test_a_killed_process_goes_on_to_the_same_weights(name, tmp_path):
     slow = (
         "import sys, lgcourse.training.runs as r, lgcourse.cli as c\n"
         "r.SAVE_EVERY = 0.0\n"
-        "keep = r._Saver.__call__\n"
+        "keep = r.Saver.__call__\n"
         "def call(self, trainer):\n"
         "    keep(self, trainer)\n"
         "    if trainer.step == 30:\n"
         "        print('step 30', flush=True)\n"
         "        sys.stdin.read()\n"
-        "r._Saver.__call__ = call\n"
+        "r.Saver.__call__ = call\n"
         "c.main(sys.argv[1:])\n"
     )
     process = subprocess.Popen(
