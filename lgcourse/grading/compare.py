@@ -59,8 +59,8 @@ def compare(
 def _form(answer: Any, expected: Any, where: str) -> None:
     """Compare types, and for tensors dtype, device and shape."""
     if type(answer) is not type(expected):
-        wanted, got = class_name(type(expected)), class_name(type(answer))
-        raise Misfit(f"{where}expected {wanted}, got {got}")
+        kinds = f"expected {class_name(type(expected))}, got {class_name(type(answer))}"
+        raise Misfit(f"{where}{kinds}")
     if isinstance(expected, Tensor):
         answer = torch.Tensor.detach(answer)  # a fresh object: attributes set by hand are gone
         pairs = {

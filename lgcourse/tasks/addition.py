@@ -12,7 +12,7 @@ from torch import Tensor
 from lgcourse.tasks.base import Prompt, digits, numbered, with_corners
 from lgcourse.tasks.circuit import Operator
 from lgcourse.tasks.numerals import Numerals, exact, row
-from lgcourse.tasks.running import check_width, refuse_wider
+from lgcourse.tasks.padding import Padded, refuse_wider
 
 PLUS, EQUALS = 10, 11
 
@@ -138,7 +138,7 @@ class Addition(Numerals):
         return f"{exact(max(len(a), len(b)) + 1).add(Decimal(a), Decimal(b)):f}"
 
 
-class AdditionPadded(Addition):
+class AdditionPadded(Padded, Addition):
     """Addition, zero-padded: operands and result have W + 1 digits at every scale.
 
     Operands stand at fixed distances at every scale, so a scale-free relation aligns. Only
@@ -149,14 +149,7 @@ class AdditionPadded(Addition):
         width: W, the largest scale that fits.
     """
 
-    name, padded = "addition-padded", True
-
-    def __init__(self, width: int = 100):
-        self.width = check_width(width)
-
-    def check_scale(self, scale):
-        super().check_scale(scale)
-        refuse_wider(self, scale)
+    name = "addition-padded"
 
     def layout(self, scale):
         a, b, s = (numbered(letter, self.width + 1) for letter in "abs")

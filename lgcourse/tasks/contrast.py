@@ -10,9 +10,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from lgcourse.errors import InputError
+from lgcourse.errors import InputError, whole_number
 from lgcourse.tasks.base import Task, digits, numbered
-from lgcourse.tasks.running import check_width, refuse_wider
+from lgcourse.tasks.padding import refuse_wider
 from lgcourse.tasks.words import Words
 
 
@@ -47,7 +47,7 @@ class DistinctSymbols(Contrast, Words):
     example = "31 4 15 ="
 
     def __init__(self, width: int = 150):
-        self.width = check_width(width)
+        self.width = whole_number("width", width, 1)
         self.vocabulary = (*map(str, range(width)), "=")
         self.chance = 1 / width
         if width < 32:  # else the symbols of the example would not all exist

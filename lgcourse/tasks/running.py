@@ -9,9 +9,9 @@ from functools import lru_cache
 
 import torch
 
-from lgcourse.errors import InputError
 from lgcourse.tasks.base import Prompt, Task, digits, identity, numbered
 from lgcourse.tasks.circuit import Operator
+from lgcourse.tasks.padding import Padded, pad_operand, refuse_wider
 
 
 @lru_cache
@@ -69,7 +69,7 @@ class ModSumCoT(Running):
     modulus, chance = 10, 0.1
 
 
-class ParityCoTPadded(ParityCoT):
+class ParityCoTPadded(Padded, ParityCoT):
     """Parity with chain of thought, zero-padded: x1..xW = y1..yW, where x and y are 0 after n.
 
     Operands stand W + 1 and 1 positions back at every scale, so a scale-free relation aligns. Only
@@ -79,14 +79,7 @@ class ParityCoTPadded(ParityCoT):
         width: W, the largest scale that fits.
     """
 
-    name, example, padded = "parity-cot-padded", "10110=", True
-
-    def __init__(self, width: int = 100):
-        self.width = check_width(width)
-
-    def check_scale(self, scale):
-        super().check_scale(scale)
-        refuse_wider(self, scale)
+    name, example = "parity-cot-padded", "10110="
 
     def layout(self, scale):
         return numbered("x", self.width) + ["="] + numbered("y", self.width)
@@ -104,25 +97,3 @@ class ParityCoTPadded(ParityCoT):
         refuse_wider(self, scale)
         tokens = pad_operand(torch.tensor([prompt.tokens]), scale, self.width)[0].tolist()
         return Prompt(tokens, scale, [f"padded with zeros to width {self.width}"])
-
-
-def check_width(width) -> int:
-    """Refuse a width that is no whole number of at least 1."""
-    if isinstance(width, bool) or not isinstance(width, int) or width < 1:
-        raise InputError(f"width must be a whole number of at least 1, got {width!r}")
-    return width
-
-
-def refuse_wider(task, scale: int) -> None:
-    """Refuse a scale that does not fit the width of a padded task."""
-    if scale > task.width:
-        raise InputError(
-            f"task '{task.name}' was made for width {task.width}, got scale {scale}; "
-            f"make it with option width={scale} or more"
-        )
-
-
-def pad_operand(tokens, scale: int, width: int):
-    """Put zeros behind the first ``scale`` tokens, up to ``width``."""
-    zeros = tokens.new_zeros(tokens.shape[0], width - scale)
-    return torch.cat([tokens[:, :scale], zeros, tokens[:, scale:]], dim=1)
