@@ -33,7 +33,7 @@ def slow_attention(attention, x, bias):
         for i in range(length):
             scores = [
                 (q[i, part] @ k[j, part]).item() / math.sqrt(size)
-                + (0.0 if bias is None else float(bias[h, i, j]))
+                + (0.0 if bias is None else bias[h, i, j].item())
                 for j in range(i + 1)
             ]
             weights = [math.exp(s - max(scores)) for s in scores]
