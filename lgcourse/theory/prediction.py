@@ -20,6 +20,8 @@ from lgcourse.theory.circuits import Circuit, covered, show_scale, steps_at
 from lgcourse.theory.merging import Bounds, Merging
 from lgcourse.theory.priorities import lines
 
+MOST_PAIRS = 10**9
+
 
 @dataclass(frozen=True)
 class Prediction:
@@ -110,6 +112,7 @@ def predict(
     if not relations:
         reason = "the embedding has no finite relation, so alignment is not defined for it"
         return Prediction("no prediction", {}, before.upper, after.upper, reason)
+    _refuse_too_many(circuits)
     training, testing = (lines([(n, circuits[n]) for n in part], merging) for part in (train, test))
     alignment = Alignment(relations, training, testing, merging)
     shares = {
@@ -139,6 +142,17 @@ def _circuits(circuit: Circuit, scales: list[Scale]) -> dict[Scale, list[Step]] 
         if not unbounded:
             raise
         return f"the number of operators grows and their arity has no bound: {error}"
+
+
+def _refuse_too_many(circuits: dict[Scale, list[Step]]) -> None:
+    """Refuse scales at which the keys of all steps would take many minutes to look at."""
+    for n, steps in circuits.items():
+        pairs = len(steps) * max((step.output for step in steps), default=0)
+        if pairs > MOST_PAIRS:
+            raise InputError(
+                f"scale {show_scale(n)} has {pairs:,} pairs of a step and a key; predict looks "
+                f"at up to {MOST_PAIRS:,} per scale: choose smaller scales"
+            )
 
 
 def _scales(scales, name: str) -> list[Scale]:

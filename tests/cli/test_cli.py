@@ -37,6 +37,7 @@ BAD = [
     (["solve", "nowhere", "1+1="], "not a run folder"),
     (["predict", "copy", "--pe", "rpee"], "did you mean 'rpe'"),
     (["predict", "copy", "--pe", "ideal"], "ideal-sh"),
+    (["predict", "copy", "--pe", "rpe", "--test-scales", "100000"], "choose smaller scales"),
     (["src", "sort"], "not covered"),
     (["src", "copy", "--scale", "0"], "at least 1"),
     (["lrc", "bond"], "did you mean 'band'"),
