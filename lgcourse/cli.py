@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import shlex
+import signal
 import sys
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -91,9 +92,13 @@ def train(
         hard_samples=hard_samples,
         task_options=parse_options(task_option or []),
     )
+    if signal.getsignal(signal.SIGINT) is _leave:  # all is imported: an interrupt can be handled
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with report.Progress(f"{task}, {pe}") as bar:
-            result = train_run(settings, out, resume, device, bar.step, bar.testing)
+            result = train_run(
+                settings, out, resume, device, bar.step, bar.testing, report.curve_picture
+            )
     except KeyboardInterrupt as stop:
         again = (
             f"the same command with --out {stop} --resume goes on from there" if stop.args else ""
@@ -267,7 +272,14 @@ def emit(data: dict[str, Any], as_json: bool, lines) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; bad input is one line on stderr and exit code 2."""
+    signal.signal(signal.SIGINT, _leave)
     sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
+
+
+def _leave(number, frame) -> None:
+    """End at once: an exception within the import of a package can leave it half made."""
+    os.write(2, b"\nstopped\n")
+    os._exit(130)
 
 
 def run(arguments: list[str]) -> int:

@@ -56,7 +56,9 @@ def _train(pe: str, scales, steps: int, seed: int):
         "addition", pe, test_scales=tuple(scales), steps=steps or STEPS[pe], seed=seed
     )
     with report.Progress(f"addition, {pe}") as bar:
-        return train_run(settings, progress=bar.step, testing=bar.testing)
+        return train_run(
+            settings, progress=bar.step, testing=bar.testing, picture=report.curve_picture
+        )
 
 
 def comparison(results) -> list[str]:

@@ -5,6 +5,7 @@ A registry maps a name to ``"module:attribute"``; the module is imported when th
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable
 from importlib import import_module
 from inspect import signature
@@ -92,4 +93,7 @@ def lazy(package: str, homes: dict[str, str]):
             return getattr(import_module(f"{package}.{homes[name]}"), name)
         raise AttributeError(f"module '{package}' has no attribute '{name}'")
 
+    room = vars(sys.modules[package])  # `import *` and completion see the names, too
+    room["__all__"] = [*homes, *(name for name in ("names", "get", "build") if name in room)]
+    room["__dir__"] = lambda: sorted({*room, *homes})
     return attribute

@@ -10,6 +10,7 @@ from typing import Any
 from tqdm.auto import tqdm
 
 from lgcourse.errors import InputError
+from lgcourse.show.curves import curve_figure, png
 
 
 class Progress:
@@ -118,6 +119,12 @@ def complexity_lines(result: Mapping[str, Mapping[str, int]]) -> list[str]:
     return lines
 
 
+def curve_picture(settings, table) -> bytes:
+    """Return the PNG of exact match over scale that lies beside a run."""
+    rows = {f"{settings.task}, {settings.pe}": table.exact_match}
+    return png(curve_figure(rows, settings.train_scale))
+
+
 def save_curves(curves, title: str, path: str, quantity: str = "number of operators") -> None:
     """Draw complexity curves into a new PNG file."""
     from lgcourse import show
@@ -135,15 +142,14 @@ def save_alignment(setting, path: str) -> None:
 
 
 def _save(figure, path: str) -> None:
-    from lgcourse import show
-    from lgcourse.training.runs import write_aside
+    from lgcourse.training.folder import write_aside
 
     file = Path(path)
     if file.suffix.lower() != ".png":
         raise InputError(f"figures are PNG files; write '{file.with_suffix('.png')}', not '{path}'")
     if file.exists():
         raise InputError(f"'{path}' exists already; choose another name")
-    write_aside(file, show.png(figure))
+    write_aside(file, png(figure))
     print(f"figure: {path}", file=sys.stderr)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lgcourse.grading.compare import Misfit, Wrong, class_name, compare
+from lgcourse.grading.comparison import Misfit, Wrong, class_name, compare
 from lgcourse.training.seeds import generator
 
 Arguments = tuple[Any, ...]
@@ -39,7 +39,7 @@ class Check:
         idea: what is right if the check passes.
         message: the likely mistake if it does not.
         draw: random generator -> the arguments of one or more calls.
-        parts: which entries of the answer are compared, see `lgcourse.grading.compare`.
+        parts: which entries of the answer are compared, see `lgcourse.grading.comparison.compare`.
         tolerance: largest difference that counts as equal.
     """
 

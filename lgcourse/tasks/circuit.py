@@ -12,6 +12,8 @@ from itertools import product
 
 from lgcourse.errors import InputError
 
+LAST_POSITION = 10_000_000  # a later one is a slip of the keyboard
+
 
 @dataclass(frozen=True, eq=False)
 class Operator:
@@ -35,6 +37,11 @@ class Operator:
 
     def __post_init__(self):
         for operands in self.table:
+            if not isinstance(operands, tuple):
+                raise InputError(
+                    f"operator '{self.name}': keys of its table are tuples, one token per role; "
+                    f"got {operands!r}"
+                )
             if len(operands) != len(self.roles):
                 raise InputError(
                     f"operator '{self.name}' has the {len(self.roles)} roles {self.roles}, but its "
@@ -133,6 +140,10 @@ def validate(steps: Sequence[Step], length: int | None = None) -> None:
             raise InputError(
                 f"{where}: operator takes {step.operator.arity} inputs, got {len(step.inputs)}"
             )
+        if not all(isinstance(p, int) for p in (step.output, *step.inputs)):
+            raise InputError(f"{where}: positions are whole numbers, got {step.inputs}")
+        if step.output > LAST_POSITION:
+            raise InputError(f"{where}: positions go up to {LAST_POSITION:,}")
         if step.output < 1 or (length is not None and step.output >= length):
             raise InputError(
                 f"{where}: outputs lie in 1..{'L - 1' if length is None else length - 1}"

@@ -21,7 +21,7 @@ class Words(Task):
         ids = {word: id for id, word in enumerate(self.vocabulary)}
         wrong = next((word for word in words if word not in ids), None)
         if wrong is not None:
-            raise self.not_mine(text, f"the word '{wrong}' is not {self.word_form()}")
+            raise self.not_mine(text, f"the word '{wrong[:20]}' is not {self.word_form()}")
         return [ids[word] for word in words]
 
     def word_form(self) -> str:

@@ -23,6 +23,8 @@ __getattr__ = lazy(
         "induced_src_curve": "merging",
         "predict": "prediction",
         "Prediction": "prediction",
+        "sequence_map": "blackbox",
+        "as_target": "adapters",
         "discover": "discovery",
         "Discovery": "discovery",
     },

@@ -235,7 +235,8 @@ def _caller(function: Any, d_in: int) -> tuple[Callable[[Array], Array], float]:
             failures.append(error)
     raise InputError(
         f"the map {name_of(function)} failed on an input of shape [2, {d_in}] (length, width d): "
-        f"{failures[0]}; if d is not {d_in}, say sequence_map(map, d_in=...)"
+        f"{failures[0]}; if its width is another, give "
+        "lgcourse.theory.sequence_map(map, d_in=...) instead"
     ) from failures[0]
 
 

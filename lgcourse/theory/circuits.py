@@ -62,7 +62,7 @@ def _steps(circuit: Circuit, scale: Scale) -> Sequence[Step]:
     if not isinstance(steps, Sequence) or not all(isinstance(step, Step) for step in steps):
         raise InputError(
             "a circuit is a task, a function scale -> list of Step, a dictionary of such lists, or "
-            f"a list of Step; got {circuit!r}"
+            f"a list of Step; got {steps!r:.80}"
         )
     return steps
 

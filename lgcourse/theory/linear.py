@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int, Shaped
 
-from lgcourse.errors import unknown_name
+from lgcourse.errors import InputError, unknown_name
 from lgcourse.theory.adapters import as_target
 from lgcourse.theory.blackbox import SequenceTarget
 from lgcourse.theory.target import Array, Target, checked_scale
@@ -147,6 +147,8 @@ def scan(target: Any, scale: int, tolerance: float | None = None, rank: bool = T
     """
     target, scale = as_target(target), checked_scale(scale)
     tolerance = target.tolerance if tolerance is None else tolerance
+    if tolerance is not None and not (isinstance(tolerance, (int, float)) and tolerance >= 0):
+        raise InputError(f"tolerance must be a number of at least 0, got {tolerance!r}")
     number = "float64" if isinstance(target, SequenceTarget) else "integer"
     while True:  # begins again when the numbers turn out wider, or a function fails a spot check
         whole = getattr(target.function, "whole", None)

@@ -19,7 +19,7 @@ from einops import einsum, rearrange
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from lgcourse.errors import InputError
+from lgcourse.errors import InputError, whole_number
 from lgcourse.relations.base import Relation, Scale, sizes_of
 from lgcourse.theory.adapters import as_target
 from lgcourse.theory.linear import UNKNOWN, ZERO, scan
@@ -79,6 +79,10 @@ class CodedPOLA(nn.Module):
         device: torch.device | str | None = None,
     ):
         super().__init__()
+        for name, value in {"d_in": d_in, "d_out": d_out}.items():
+            whole_number(name, value, 1)
+        if not callable(code):
+            raise InputError(f"a code or relation can be called with positions, got {code!r}")
         self.code, self.d_in, self.d_out = code, d_in, d_out
         size = getattr(code, "size", None)
         if size is None:
@@ -103,8 +107,10 @@ class CodedPOLA(nn.Module):
         Raises:
             InputError: the width or the type of x does not fit the weights.
         """
-        if x.shape[2] != self.d_in:
-            raise InputError(f"x has shape {list(x.shape)}; expected width d_in = {self.d_in}")
+        if x.ndim != 3 or x.shape[2] != self.d_in:
+            raise InputError(
+                f"x has shape {list(x.shape)}; expected [batch, length, d_in = {self.d_in}]"
+            )
         if x.dtype != self.weight.dtype:
             raise InputError(
                 f"x is {x.dtype} and the weights are {self.weight.dtype}; convert one with .to()"
@@ -305,6 +311,8 @@ class POLA(CodedPOLA):
         dtype: torch.dtype | None = None,
         device: torch.device | str | None = None,
     ):
+        if not callable(relation):
+            raise InputError(f"a relation can be called with positions, got {relation!r}")
         super().__init__(OneHot(relation), d_in, d_out, dtype, device)
         self.relation = relation
 

@@ -127,6 +127,11 @@ def predict(
 def _relations(relation) -> list[Relation]:
     """Return the relations of an embedding as a list, empty where one of them is not finite."""
     relations = list(relation) if isinstance(relation, (list, tuple)) else [relation]
+    for one in relations:
+        if one is not None and not callable(one):
+            raise InputError(
+                f"a relation is an object such as lgcourse.relations.build('rpe'), got {one!r}"
+            )
     return [] if any(one is None for one in relations) else relations
 
 

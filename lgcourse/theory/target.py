@@ -18,12 +18,17 @@ from jaxtyping import Float, Shaped
 from lgcourse.errors import InputError
 
 Array = np.ndarray
+LARGEST = 20_000
 
 
 def checked_scale(scale: Any) -> int:
     """Return a scale that is a whole number of at least 1; refuse anything else."""
     if isinstance(scale, bool) or not isinstance(scale, (int, np.integer)) or scale < 1:
         raise InputError(f"scale must be a whole number of at least 1, got {scale!r}")
+    if scale > LARGEST:
+        raise InputError(
+            f"scale must be at most {LARGEST:,} (some {LARGEST**2 // 2:,} operators are looked at)"
+        )
     return int(scale)
 
 

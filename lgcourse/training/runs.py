@@ -45,6 +45,7 @@ def train_run(
     device: str = "auto",
     progress: Callable[[Trainer], None] | None = None,
     testing: Callable[[Any], None] | None = None,
+    picture: Callable[[Settings, Table], bytes] | None = None,
 ) -> dict[str, Any]:
     """Train, evaluate and store one run.
 
@@ -55,6 +56,7 @@ def train_run(
         device: ``"auto"``, ``"cpu"`` or ``"cuda"``.
         progress: called with the `Trainer` after every step.
         testing: called with each scale before it is evaluated.
+        picture: makes the PNG file that lies beside the run as curve.png; None makes none.
 
     Returns:
         The scores and facts of the run, as plain data; ``"run"`` is the folder.
@@ -95,6 +97,8 @@ def train_run(
         )
     except KeyboardInterrupt:
         raise KeyboardInterrupt(str(folder.path)) from None
+    if picture is not None:
+        write_aside(folder.path / "curve.png", picture(settings, table))
     return _finish(folder, settings, task, model, run, table)
 
 
@@ -232,7 +236,6 @@ def _finish(folder: RunFolder, settings, task, model, run: Run, table: Table) ->
     }
     weights = {k: v.detach().cpu().contiguous() for k, v in model.state_dict().items()}
     digest = folder.write_model(save(weights))
-    _draw(folder, settings, table)
     folder.write(
         {
             "status": "finished",
@@ -245,13 +248,6 @@ def _finish(folder: RunFolder, settings, task, model, run: Run, table: Table) ->
     )
     (folder.path / "state.safetensors").unlink(missing_ok=True)
     return result
-
-
-def _draw(folder: RunFolder, settings: Settings, table: Table) -> None:
-    from lgcourse.show.curves import curve_figure, png  # drawing is needed here only
-
-    rows = {f"{settings.task}, {settings.pe}": table.exact_match}
-    write_aside(folder.path / "curve.png", png(curve_figure(rows, settings.train_scale)))
 
 
 def versions() -> dict[str, str]:

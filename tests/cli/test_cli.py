@@ -207,3 +207,22 @@ def test_figures_are_new_png_files(capsys, tmp_path, arguments):
     code, _, err = call(capsys, *arguments, "--figure", str(tmp_path / "answer.pdf"))
     assert code == 2 and "answer.png" in err
     assert [p.name for p in tmp_path.iterdir()] == ["answer.png"]
+
+
+def test_an_interrupt_while_packages_are_imported_ends_the_process_at_once():
+    """In a real process: the handler that `main` sets does not raise within an import."""
+    code = (
+        "import os, signal, sys\n"
+        "from lgcourse import cli\n"
+        "cli.run = lambda arguments: os.kill(os.getpid(), signal.SIGINT) or 0\n"
+        "cli.main(['list'])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 130 and done.stderr == "\nstopped\n"
+
+
+def test_a_run_of_the_command_line_has_its_picture(capsys, tmp_path):
+    small = ["--steps", "1", "--width", "16", "--heads", "2", "--samples", "2"]
+    call(capsys, "train", "copy", "--pe", "none", "--out", str(tmp_path / "r"), *small)
+    picture = (tmp_path / "r" / "curve.png").read_bytes()
+    assert picture.startswith(b"\x89PNG") and b"Exact match over scale" in picture

@@ -10,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lgcourse.grading.compare import Wrong, compare
+from lgcourse.grading.comparison import Wrong, compare
 
 REAL = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
 

@@ -161,7 +161,7 @@ def test_a_fault_of_the_check_is_not_charged_to_the_learner(options):
 
 
 def test_a_learner_cannot_raise_our_own_exceptions():
-    from lgcourse.grading.compare import Wrong
+    from lgcourse.grading.comparison import Wrong
     from lgcourse.grading.question import NotAttempted
 
     for kind in (Wrong, NotAttempted):

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from lgcourse import InputError
+from lgcourse.report import curve_picture
 from lgcourse.training import Settings, load_run
 from lgcourse.training import folder as folder_module
 from lgcourse.training.answer import answer
@@ -26,7 +27,7 @@ def settings(**change):
 @pytest.fixture(scope="module")
 def run_folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("run") / "one"
-    train_run(settings(), folder)
+    train_run(settings(), folder, picture=curve_picture)
     return folder
 
 

@@ -45,7 +45,7 @@ def compare(
     >>> compare(torch.tensor([1, 2]), torch.tensor([[1, 2]]))
     Traceback (most recent call last):
         ...
-    lgcourse.grading.compare.Wrong: expected shape (1, 2), got shape (2,)
+    lgcourse.grading.comparison.Wrong: expected shape (1, 2), got shape (2,)
     """
     _form(answer, expected, "")
     if isinstance(expected, (tuple, list)):
