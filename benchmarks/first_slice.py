@@ -85,7 +85,7 @@ def table(rows: list[dict]) -> str:
         "| task | embedding | steps | training, s | exact match by scale, worst to best of seeds |",
         "|---|---|---|---|---|",
     ]
-    for task, pe, scales, _ in PLANS:
+    for task, pe, scales, options in PLANS:
         mine = [r for r in rows if (r["task"], r["pe"]) == (task, pe)]
         if not mine:
             continue
@@ -94,7 +94,9 @@ def table(rows: list[dict]) -> str:
             last = scales.split(",")[-1]
             parts.append(spread(f"hard at {last}", [r["hard_exact_match"][last] for r in mine]))
         seconds = statistics.median(r["seconds"] for r in mine)
-        note = "" if min(r["exact_match"]["10"] for r in mine) >= 0.9 else " (not trained)"
+        failed = sum(r["exact_match"]["10"] < 0.9 for r in mine)
+        note = f" (not trained in {failed} of {len(mine)} seeds)" if failed else ""
+        note += f" ({mine[0]['settings']['layers']} layer)" if options else ""
         lines.append(
             f"| {task} | {pe}{note} | {mine[0]['steps']} | {seconds:.0f} | {', '.join(parts)} |"
         )

@@ -332,7 +332,9 @@ def rpe(positions=8):
 
 
 BAD = {
-    r"shape \[1, 3, 1\]; expected \[batch, length, d_in = 2\]": lambda: rpe()(torch.ones(1, 3, 1), 3),
+    r"shape \[1, 3, 1\]; expected \[batch, length, d_in = 2\]": lambda: rpe()(
+        torch.ones(1, 3, 1), 3
+    ),
     r"\(i=0, j=0, n=3\) the id 8; expected 0..7": lambda: POLA(TooBig(), 1, 1).coefficients(3),
     "p x d = 1 x 1, but the model has d_out = 2, d_in = 2": lambda: rpe().fit("band", [3]),
     "at least one scale": lambda: rpe().fit("turning", []),
