@@ -35,8 +35,8 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> InputError:
     """
     known = list(known)
     nearest = get_close_matches(str(name), known, n=1, cutoff=0.5)
-    hint = f" did you mean '{nearest[0]}'?" if nearest else ""
-    return InputError(f"unknown {kind} '{name}';{hint} Known: {', '.join(known)}")
+    hint = f"did you mean '{nearest[0]}'? Known" if nearest else "known"
+    return InputError(f"unknown {kind} '{name}'; {hint}: {', '.join(known)}")
 
 
 def whole_number(name: str, value: object, least: int, most: int | None = None) -> int:

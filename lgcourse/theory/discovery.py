@@ -112,7 +112,17 @@ def discover(
     start = time.perf_counter()
     if not 0 <= max_arity <= 6:
         raise InputError(f"max_arity must lie in 0..6, got {max_arity}")
+    for name, value in {"delta": delta, "max_error": max_error}.items():
+        if not 0 < value < 1:
+            raise InputError(f"{name} must lie between 0 and 1, got {value!r}")
     batch = _draw(task_or_sampler, scale, samples, seed)
+    if batch.answer.shape != batch.tokens.shape[1:] or not batch.tokens.numel():
+        raise InputError(
+            f"a batch has tokens [b l] and answer [l], got {list(batch.tokens.shape)} and "
+            f"{list(batch.answer.shape)}"
+        )
+    if batch.tokens.min() < 0:
+        raise InputError(f"tokens are at least 0, got {int(batch.tokens.min())}")
     outputs = batch.answer.nonzero()[:, 0].tolist()
     data = _Data(batch.tokens)
     if data.base**max_arity > ENTRIES:

@@ -164,7 +164,7 @@ class Learned:
                 row, number = rows[shared[0]], int(present[shared[0], place[shared[0]]])
                 order.fault = (
                     f"training cannot single out {order.operand}: at scale "
-                    f"{show_scale(line.scale)} {number} keys have its id "
+                    f"{show_scale(line.scale)}, {number} keys have its id "
                     f"{self._name(ids[row, role[1]])}"
                 )
             at, other = present.nonzero(as_tuple=True)

@@ -209,3 +209,18 @@ def test_the_answer_is_the_first_reason():
     step = Step(3, Operator("f", (), {(): 0}), ())
     assert Discovery([step], {}).answer == "found"
     assert Discovery([], {4: "why"}).answer == "why"
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: discover(get("copy"), scale=2, delta=0), "delta must lie between 0 and 1"),
+        (lambda: discover(get("copy"), scale=2, max_error=0), "max_error must lie between"),
+        (lambda: discover(Batch(torch.zeros(0, 3).long(), torch.ones(3).bool(), 3)), "tokens"),
+        (lambda: discover(Batch(-torch.ones(4, 3).long(), torch.ones(3).bool(), 3)), "at least 0"),
+    ],
+    ids=["delta", "max_error", "empty", "negative"],
+)
+def test_unusable_input_is_named(call, message):
+    with pytest.raises(InputError, match=message):
+        call()
