@@ -214,8 +214,8 @@ def test_the_answer_is_the_first_reason():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: discover(get("copy"), scale=2, delta=0), "delta must lie between 0 and 1"),
-        (lambda: discover(get("copy"), scale=2, max_error=0), "max_error must lie between"),
+        (lambda: discover(get("copy"), scale=2, delta=0.0), "delta must lie between 0 and 1"),
+        (lambda: discover(get("copy"), scale=2, max_error=0.0), "max_error must lie between"),
         (lambda: discover(Batch(torch.zeros(0, 3).long(), torch.ones(3).bool(), 3)), "tokens"),
         (lambda: discover(Batch(-torch.ones(4, 3).long(), torch.ones(3).bool(), 3)), "at least 0"),
     ],

@@ -162,7 +162,8 @@ def test_a_new_distance_is_named_with_what_training_showed():
 
 def test_reasons_name_what_training_cannot_settle():
     assert predicted("copy", "none").reason == (
-        "training cannot single out operand `source` of `take`: at scale 1, 2 keys have its id 'any'"
+        "training cannot single out operand `source` of `take`: at scale 1, 2 keys have its id "
+        "'any'"
     )
     contrary = predicted("reverse", "rpe", test=(10,)).reason
     assert "contrary priorities among the ids of operand `source` of `take`" in contrary
