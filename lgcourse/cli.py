@@ -134,7 +134,7 @@ def predict(
 ) -> None:
     """Predict length generalisation from the task's circuit and the relation, without training."""
     from lgcourse import report
-    from lgcourse.theory.named import setting
+    from lgcourse.embeddings.named import setting
 
     chosen = setting(task, pe, train_scale, parse_scales(test_scales))
     result = chosen.predict().to_json()
@@ -153,7 +153,7 @@ def src(
 ) -> None:
     """Count the unit operators of a task's circuit, scale by scale (SRC)."""
     from lgcourse import report
-    from lgcourse.theory.named import src_named
+    from lgcourse.embeddings.named import src_named
 
     result = src_named(task, scale, pe)
     if figure is not None:

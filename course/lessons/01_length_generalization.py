@@ -208,8 +208,8 @@ models["rpe"] = make_model("rpe")
 train(models["rpe"], steps=1500, learning_rate=4e-3)
 
 # %% [markdown]
-# The next one takes about 15 seconds. It would do with one layer and a third of the updates. It gets the same as the others, so that
-# the position embedding is all that differs.
+# The next one takes about 15 seconds. It gets the same layers, updates and learning rate as the others, so that the position embedding
+# is all that differs.
 
 # %%
 models["ideal-sh"] = make_model("ideal-sh")

@@ -144,7 +144,6 @@ def positions_for(task, max_scale: Scale | None, positions: int | None) -> int:
     return task.length(max_scale if max_scale is not None else largest_scale(task))
 
 
-def largest_scale(task, size: int = 100) -> Scale:
+def largest_scale(task) -> Scale:
     """Return the scale at which every size is 100, or the width of a padded task."""
-    sizes, size = getattr(task, "sizes", 1), getattr(task, "width", size)
-    return size if sizes == 1 else (size,) * sizes
+    return task.scale_of(getattr(task, "width", 100))

@@ -25,6 +25,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Polygon
 
 from lgcourse import tasks
+from lgcourse.embeddings.named import relations_of
 from lgcourse.errors import InputError
 from lgcourse.relations.base import Relation, Scale, sizes_of
 from lgcourse.show.layout import LETTERS, Role, _and, _lighter, ink
@@ -34,7 +35,6 @@ from lgcourse.tasks.circuit import Step
 from lgcourse.theory.alignment import Alignment
 from lgcourse.theory.circuits import Circuit, covered, show_scale, steps_at
 from lgcourse.theory.merging import Merging
-from lgcourse.theory.named import relations_of
 from lgcourse.theory.prediction import predict
 from lgcourse.theory.priorities import Lines, lines
 

@@ -70,25 +70,21 @@ def explorable() -> list[str]:
 def _has_circuits(name: str) -> bool:
     task = _task(name)
     try:
-        task.circuit(_scale(task, _largest(task)))
-    except (InputError, NotImplementedError):
+        task.circuit(task.scale_of(_largest(task)))
+    except InputError:
         return False
     return True
 
 
 def _task(name: str):
     # a padded task has one width at all scales; the usual 100 would be too wide to read
-    return tasks.get(name, width=LARGEST) if name.endswith("-padded") else tasks.get(name)
-
-
-def _scale(task, size: int):
-    return size if task.sizes == 1 else (size,) * task.sizes
+    return tasks.get_for(name, LARGEST)
 
 
 def _largest(task) -> int:
     """Return the largest scale at which the explorer shows a task."""
     sizes = range(LARGEST, 0, -1)
-    return next(size for size in sizes if task.length(_scale(task, size)) <= LONGEST)
+    return next(size for size in sizes if task.length(task.scale_of(size)) <= LONGEST)
 
 
 def task_explorer(task: str = "addition", scale: int = 3) -> ipywidgets.VBox:
@@ -120,7 +116,7 @@ def task_explorer(task: str = "addition", scale: int = 3) -> ipywidgets.VBox:
 
     def draw(_=None) -> None:
         chosen = _task(choice.value)
-        picture.value = image_html(layout_figure(chosen, _scale(chosen, slider.value)))
+        picture.value = image_html(layout_figure(chosen, chosen.scale_of(slider.value)))
 
     def choose(_) -> None:
         before = slider.value

@@ -123,15 +123,7 @@ class Addition(Numerals):
         return self.batch(self.join(*chains(scale, batch, generator)), scale)
 
     def parse(self, text):
-        a, b = self.two_numbers(text)
-        scale = max(len(a), len(b))
-        notes = []
-        if len(a) != len(b):
-            notes.append(
-                f"zero-extended to {scale} digits each: {a.zfill(scale)}+{b.zfill(scale)}="
-            )
-        prompt = self.join(row(a.zfill(scale)), row(b.zfill(scale)))
-        return Prompt(prompt[0].tolist(), scale, notes)
+        return self.equal_length(text)
 
     def solve(self, text):
         a, b = self.two_numbers(text)

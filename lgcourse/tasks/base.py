@@ -112,6 +112,15 @@ class Task:
             )
             raise InputError(f"task '{self.name}' takes {wanted}; got scale {scale!r}")
 
+    def scale_of(self, size: int) -> Scale:
+        """Return the scale at which every size of the task is ``size``.
+
+        >>> from lgcourse.tasks import get
+        >>> get("copy").scale_of(7), get("addition-unequal").scale_of(7)
+        (7, (7, 7))
+        """
+        return size if self.sizes == 1 else (size,) * self.sizes
+
     def scales(self, largest: Scale) -> Iterator[Scale]:
         """Yield every scale up to the largest one (each size from 1 on)."""
         self.check_scale(largest)

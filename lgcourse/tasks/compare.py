@@ -6,9 +6,9 @@ from functools import lru_cache
 
 import torch
 
-from lgcourse.tasks.base import Prompt, digits, numbered
+from lgcourse.tasks.base import digits, numbered
 from lgcourse.tasks.circuit import Operator
-from lgcourse.tasks.numerals import Numerals, row
+from lgcourse.tasks.numerals import Numerals
 
 LESS, GREATER, EQUAL = 12, 13, 14  # the tokens < > ~
 
@@ -68,12 +68,7 @@ class CompareCoT(Numerals):
         return self.batch(self.join(a, b), scale)
 
     def parse(self, text):
-        a, b = self.two_numbers(text)
-        scale = max(len(a), len(b))
-        a, b = a.zfill(scale), b.zfill(scale)
-        same = f"{a}?{b}=" == "".join(text.split())
-        notes = [] if same else [f"zero-extended to {scale} digits each: {a}?{b}="]
-        return Prompt(self.join(row(a), row(b))[0].tolist(), scale, notes)
+        return self.equal_length(text)
 
     def solve(self, text):
         a, b = self.two_numbers(text)

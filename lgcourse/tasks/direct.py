@@ -13,10 +13,10 @@ from functools import lru_cache
 import torch
 
 from lgcourse.errors import InputError
-from lgcourse.tasks.base import Prompt, Task, digits, numbered
+from lgcourse.tasks.base import Task, digits, numbered
 from lgcourse.tasks.circuit import Operator
 from lgcourse.tasks.multiplication import product_digits
-from lgcourse.tasks.numerals import Numerals, exact, row
+from lgcourse.tasks.numerals import Numerals, exact
 
 
 class Direct(Task):
@@ -121,12 +121,7 @@ class MultiplyDirect(Direct, Numerals):
         return self.steps(scale, rows)
 
     def parse(self, text):
-        a, b = self.two_numbers(text)
-        scale = max(len(a), len(b))
-        a, b = a.zfill(scale), b.zfill(scale)
-        same = f"{a}*{b}=" == "".join(text.split())
-        notes = [] if same else [f"zero-extended to {scale} digits each: {a}*{b}="]
-        return Prompt(self.join(row(a), row(b))[0].tolist(), scale, notes)
+        return self.equal_length(text)
 
     def solve(self, text):
         a, b = self.two_numbers(text)

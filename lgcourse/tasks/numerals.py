@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from lgcourse.relations.base import Scale, sizes_of
-from lgcourse.tasks.base import Task
+from lgcourse.tasks.base import Prompt, Task
 
 
 class Numerals(Task):
@@ -54,6 +54,15 @@ class Numerals(Task):
         if not (sign and equals and is_number(a) and is_number(b) and not behind):
             raise self.not_mine(text, f"it is not digits{self.sign}digits=")
         return a, b
+
+    def equal_length(self, text: str) -> Prompt:
+        """Read a prompt of two numbers; the shorter one is extended by zeros, as a note says."""
+        a, b = self.two_numbers(text)
+        scale, notes = max(len(a), len(b)), []
+        if len(a) != len(b):
+            a, b = a.zfill(scale), b.zfill(scale)
+            notes = [f"zero-extended to {scale} digits each: {a}{self.sign}{b}="]
+        return Prompt(self.join(row(a), row(b))[0].tolist(), scale, notes)
 
 
 def turn(text: str, strip: bool = False) -> str:

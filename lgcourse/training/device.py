@@ -36,8 +36,7 @@ def choose_device(name: str = "auto") -> torch.device:
 def one_thread() -> Iterator[None]:
     """Compute with one thread inside a ``with`` block.
 
-    Small models gain little from a second thread, and two runs with two threads each slow each
-    other down several times; parallel runs with one thread each do not.
+    Runs that go side by side then do not compete for the same cores.
     """
     before = torch.get_num_threads()
     torch.set_num_threads(1)

@@ -76,7 +76,7 @@ def train_run(
             run = fit(
                 model,
                 task,
-                list(task.scales(_train_scale(task, settings.train_scale))),
+                list(task.scales(task.scale_of(settings.train_scale))),
                 settings.steps,
                 settings.seed,
                 batch=settings.batch,
@@ -258,7 +258,3 @@ def versions() -> dict[str, str]:
         "torch": torch.__version__,
         "machine": platform.machine(),
     }
-
-
-def _train_scale(task, size: int):
-    return size if task.sizes == 1 else (size,) * task.sizes

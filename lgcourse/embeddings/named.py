@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from lgcourse import relations, tasks
+from lgcourse import embeddings, relations, tasks
 from lgcourse.errors import InputError, unknown_name
 from lgcourse.relations.base import Relation, Scale, sizes_of
 from lgcourse.tasks.base import Task
@@ -31,15 +31,13 @@ def relations_of(name: str, task: Any, size: int) -> Relation | list[Relation] |
     Raises:
         InputError: the name is neither.
     """
-    from lgcourse import embeddings
-
     known = dict.fromkeys([*embeddings.names(), *relations.names()])
     if name not in known:
         raise unknown_name("embedding or relation", name, known)
     limit = getattr(task, "largest_circuit", None)
     if not covered(task) or (limit is not None and size > limit):
         return relations.build("none")
-    largest = _scale(task, size)
+    largest = task.scale_of(size)
     if name in embeddings.names():
         return embeddings.build(name, task, width=WIDTH, heads=HEADS, max_scale=largest).relation
     return relations.build(name, task, max_scale=largest)
@@ -76,7 +74,7 @@ def setting(name: str, pe: str, train_scale: int, test_scales: tuple[Scale, ...]
     task = tasks.get_for(name, size)
     for scale in test_scales:
         task.check_scale(scale)
-    trained = list(task.scales(_scale(task, train_scale)))
+    trained = list(task.scales(task.scale_of(train_scale)))
     return Setting(task, relations_of(pe, task, size), trained, test_scales)
 
 
@@ -95,11 +93,6 @@ def src_named(name: str, scale: int, pe: str | None) -> dict[str, dict[str, int]
             raise InputError(f"embedding '{pe}' has no finite relation, so it induces no operators")
         result["induced"] = _named(induced_src_curve(task, relation, scale))
     return result
-
-
-def _scale(task: Task, size: int) -> Scale:
-    """Return the scale at which every size of the task is ``size``."""
-    return size if task.sizes == 1 else (size,) * task.sizes
 
 
 def _named(curve: dict[int, int]) -> dict[str, int]:
