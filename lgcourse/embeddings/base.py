@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 from jaxtyping import Float, Int
@@ -9,6 +10,26 @@ from torch import Tensor, nn
 
 from lgcourse.errors import InputError
 from lgcourse.relations.base import Relation, Scale
+
+
+@dataclass
+class Context:
+    """What one forward pass hands to the hooks; simple embeddings ignore it.
+
+    Args:
+        tokens: ids of all tokens up to the last key, also those whose keys are cached; ``[b k]``.
+        scale: the scale n.
+        q, k: queries ``[b h q d]`` and keys ``[b h k d]`` of the layer at hand, after `rotate`; set
+            for `bias` only, and only for embeddings that say ``reads_content``.
+        memory: what the embedding keeps during one pass, such as its random draw. It lives as long
+            as the key-value cache, so that all tokens of one answer see the same draw.
+    """
+
+    tokens: Int[Tensor, "b k"] | None = None
+    scale: Scale | None = None
+    q: Float[Tensor, "b h q d"] | None = None
+    k: Float[Tensor, "b h k d"] | None = None
+    memory: dict[str, Any] = field(default_factory=dict)
 
 
 class PositionEmbedding(nn.Module):
@@ -19,6 +40,8 @@ class PositionEmbedding(nn.Module):
     Attributes:
         relation: the positional relation that it hands to attention, a list of them (one per head
             or form), or None where no finite relation is stated ("no prediction").
+        reads_content: whether `bias` depends on the queries and keys of a layer, which it finds in
+            its context.
         per_layer: whether every layer learns parameters of its own for `rotate` and `bias`.
         recommended: training settings that suit it where the user asks for none.
 
@@ -29,11 +52,15 @@ class PositionEmbedding(nn.Module):
     """
 
     relation: Relation | list[Relation] | None = None
+    reads_content: bool = False
     per_layer: bool = False
     recommended: dict[str, Any] = {"layers": 2, "learning_rate": 4e-3, "steps": 3000}
 
     def embed(
-        self, x: Float[Tensor, "b l d"], positions: Int[Tensor, " l"], context: Any = None
+        self,
+        x: Float[Tensor, "b l d"],
+        positions: Int[Tensor, " l"],
+        context: Context | None = None,
     ) -> Float[Tensor, "b l d"]:
         """Return the token vectors with position added."""
         return x
@@ -44,9 +71,9 @@ class PositionEmbedding(nn.Module):
         k: Float[Tensor, "b h k d"],
         query: Int[Tensor, " q"],
         key: Int[Tensor, " k"],
-        context: Any = None,
+        context: Context | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """Return queries and keys, changed by their positions."""
+        """Return queries and keys, changed by their positions; cached keys are not given again."""
         return q, k
 
     def bias(
@@ -54,11 +81,29 @@ class PositionEmbedding(nn.Module):
         query: Int[Tensor, " q"],
         key: Int[Tensor, " k"],
         scale: Scale | None,
-        context: Any = None,
+        context: Context | None = None,
     ) -> Tensor | None:
         """Return what is added to the scores, ``[h q k]`` or ``[b h q k]``, or None.
 
         Minus infinity keeps a key out of attention; every query must keep at least one key.
+        """
+        return None
+
+    def bias_at(
+        self, head: Tensor, query: Tensor, key: Tensor, scale: Scale | None
+    ) -> Tensor | None:
+        """Return `bias` for single triples that broadcast, or None where only whole rows exist.
+
+        FlexAttention calls it with scalars; it looks at no value, so that it can be compiled.
+        """
+        return None
+
+    def named(
+        self, query: Int[Tensor, " q"], scale: Scale | None
+    ) -> tuple[Int[Tensor, "h q r"], Float[Tensor, "h q r"]] | None:
+        """Return the few keys that attention may read and their bias, or None if it reads all.
+
+        One head may stand for all. An empty slot has key -1 and bias minus infinity.
         """
         return None
 

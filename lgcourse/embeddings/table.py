@@ -72,6 +72,25 @@ class RelationTable(PositionEmbedding):
         outside = (ids == self.relation.other) & (query[:, None] != key[None, :])
         return strength.masked_fill(outside, EXCLUDED)
 
+    def bias_at(self, head, query, key, scale):
+        ids = self.relation.at(query, key, scale)
+        strength = self.table.float()[head, ids]
+        if self.other == "soft":
+            return STRENGTH * torch.log((query + 2).float()) * strength
+        outside = (ids == self.relation.other) & (query != key)
+        return (CONSTANT * strength).masked_fill(outside, EXCLUDED)
+
+    def named(self, query, scale):
+        if self.other == "soft":
+            return None
+        keys, ids = self.relation.named(query, scale)
+        itself = self.relation.at(query, query, scale)
+        alone = itself == self.relation.other  # else the query stands among the named ones
+        keys = torch.cat([keys, torch.where(alone, query, -1)[:, None]], dim=1)
+        ids = torch.cat([ids, itself[:, None]], dim=1)
+        strength = CONSTANT * self.table.float()[:, ids]  # h q r
+        return keys.expand_as(strength), strength.masked_fill(keys < 0, EXCLUDED)
+
 
 def table(name, task, width, heads, max_scale=None, positions=None, other="auto", **options):
     """Learned table over the relation of the same name; an id "other" is excluded by default."""

@@ -80,6 +80,33 @@ class Relation:
         future = 0 if self.other is None else self.other
         return torch.where(key > query, future, ids)
 
+    def at(self, query: Tensor, key: Tensor, scale: Scale | None = None) -> Tensor:
+        """Return the id of each pair of two tensors that broadcast, without any check.
+
+        For places where no value may be looked at, such as the score function of FlexAttention.
+        """
+        return self.ids(query, key, 1 if scale is None else scale)
+
+    def named(
+        self, query: Int[Tensor, " q"], scale: Scale | None = None
+    ) -> tuple[Int[Tensor, "q r"], Int[Tensor, "q r"]]:
+        """Return the keys that have an id other than "other", without looking at all pairs.
+
+        Args:
+            query: positions of the queries.
+            scale: the scale n, if the relation `uses_scale`.
+
+        Returns:
+            Keys and their ids, r slots per query in any order; an empty slot has key -1.
+
+        Raises:
+            InputError: the relation does not name finitely many keys per query.
+        """
+        raise InputError(
+            f"relation '{self.name}' does not name a few keys per query; "
+            "ideal, ideal-sh and rpe-sh do"
+        )
+
     def label(self, id: int) -> str:
         """Return what an id means, in words."""
         return "other" if id == self.other else f"id {id}"

@@ -101,6 +101,13 @@ class FormRelation(Relation):
             self.size += 1
 
     def ids(self, query, key, scale):
+        ids = self.at(query, key, scale)
+        if self.other is None:
+            self._refuse_outside((ids < 0) & (key <= query), query, key)
+        return ids.clamp(min=0)
+
+    def at(self, query, key, scale=None):
+        scale = 1 if scale is None else scale
         best = torch.full(torch.broadcast_shapes(query.shape, key.shape), -1, device=query.device)
         distance = torch.full_like(best, torch.iinfo(torch.int64).max)
         for index, form in enumerate(self.forms):
@@ -108,9 +115,22 @@ class FormRelation(Relation):
             nearer = (value >= self.low) & (value <= self.high) & (value.abs() < distance)
             distance = torch.where(nearer, value.abs(), distance)
             best = torch.where(nearer, index * self.width + value - self.low, best)
-        if self.other is None:
-            self._refuse_outside((best < 0) & (key <= query), query, key)
-        return torch.where(best < 0, 0 if self.other is None else self.other, best)
+        return best if self.other is None else torch.where(best < 0, self.other, best)
+
+    def named(self, query, scale=None):
+        if self.other is None or not all(form.b for form in self.forms):
+            return super().named(query, scale)
+        scale = 1 if scale is None else scale
+        slots = []
+        for index, form in enumerate(self.forms):
+            rest = form(query, 0, scale)  # u = rest + b j
+            for value in range(self.low, self.high + 1):
+                key = torch.div(value - rest, form.b, rounding_mode="floor")
+                id = index * self.width + value - self.low
+                known = (key >= 0) & (key <= query) & (self.at(query, key, scale) == id)
+                slots.append((torch.where(known, key, -1), torch.full_like(key, id)))
+        keys, ids = zip(*slots, strict=True)
+        return torch.stack(keys, dim=1), torch.stack(ids, dim=1)
 
     def _refuse_outside(self, outside, query, key):
         if outside.any():

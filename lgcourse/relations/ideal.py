@@ -62,7 +62,7 @@ class CircuitRelation(Relation):
             union = self._union(scales)
         other = len(self.roles)
         self.other, self.size = other, other + 1
-        self._pages: dict[Scale | None, Tensor] = {}
+        self._pages: dict[Scale | None, tuple[Tensor, Tensor]] = {}
         if not hinted:
             self._pages[None] = self._page((i, j, role) for (i, j), (role, _) in union.items())
 
@@ -100,43 +100,53 @@ class CircuitRelation(Relation):
             f"scale {earlier} and {now} at scale {scale}; use '{self.name}-sh' (Scale Hint)"
         )
 
-    def _page(self, reads) -> Tensor:
-        rows = []
+    def _page(self, reads) -> tuple[Tensor, Tensor]:
+        rows: dict[int, dict[int, int]] = {}
         for query, key, role in reads:
             if role not in self.roles:
                 raise InputError(
                     f"relation '{self.name}' was built from scales that have no role {role!r}; "
                     "build it with more scales (CircuitRelation) or another max_scale"
                 )
-            rows.append((query, key, self.roles[role]))
-        return torch.tensor(rows, dtype=torch.long).reshape(-1, 3)
+            rows.setdefault(query, {})[key] = self.roles[role]
+        slots = max(map(len, rows.values()), default=1)
+        last = max(rows, default=-1) + 1  # one row more, for queries that make no step
+        keys = torch.full((last + 1, slots), -1)
+        ids = torch.full_like(keys, self.size - 1)
+        for query, row in rows.items():
+            keys[query, : len(row)] = torch.tensor(list(row))
+            ids[query, : len(row)] = torch.tensor(list(row.values()))
+        return keys, ids
 
     def ids(self, query, key, scale):
-        page_key = scale if self.uses_scale else None
-        if page_key not in self._pages:
-            self._pages[page_key] = self._page(self._checked_reads(scale))
-        reads = self._pages[page_key].to(query.device)
-        row, column = _places(query[:, 0]), _places(key[0])
-        ids = torch.full((len(query), key.shape[1]), self.size - 1, device=query.device)  # other
-        known = (reads[:, 0] < len(row)) & (reads[:, 1] < len(column))
-        reads = reads[known]
-        rows, columns = row[reads[:, 0]], column[reads[:, 1]]
-        asked = (rows >= 0) & (columns >= 0)
-        ids[rows[asked], columns[asked]] = reads[asked, 2]
-        return ids
+        return self.at(query, key, scale)
+
+    def at(self, query, key, scale=None):
+        keys, ids = (slots.to(query.device) for slots in self._slots(scale))
+        row = query.clamp(max=len(keys) - 1)  # the last row is empty
+        result = torch.full_like(query + key, self.other)
+        for slot in range(keys.shape[1]):
+            result = torch.where(keys[row, slot] == key, ids[row, slot], result)
+        return result
+
+    def named(self, query, scale=None):
+        keys, ids = (slots.to(query.device) for slots in self._slots(scale))
+        row = query.clamp(max=len(keys) - 1)
+        return keys[row], ids[row]
+
+    def _slots(self, scale: Scale | None) -> tuple[Tensor, Tensor]:
+        """Return for every query which keys it reads and their ids, [q r]; empty slots have -1."""
+        page = scale if self.uses_scale else None
+        if page not in self._pages:
+            assert page is not None
+            self._pages[page] = self._page(self._checked_reads(page))
+        return self._pages[page]
 
     def label(self, id):
         if id == self.other:
             return "other"
         role = next(role for role, index in self.roles.items() if index == id)
         return " ".join(map(str, role)) if isinstance(role, tuple) else str(role)
-
-
-def _places(positions: Tensor) -> Tensor:
-    """Return the table position -> index in ``positions``, -1 for those not asked for."""
-    table = torch.full((int(positions.max()) + 1,), -1, device=positions.device)
-    table[positions] = torch.arange(len(positions), device=positions.device)
-    return table
 
 
 def ideal(task=None, max_scale=None, positions=None) -> Relation:
