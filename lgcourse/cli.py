@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 import os
 import shlex
 import signal
@@ -64,6 +65,16 @@ def train(
     task_option: Annotated[
         list[str] | None, typer.Option(help="option of the task, for instance width=30")
     ] = None,
+    norm: Annotated[str, typer.Option(help="pre or post: where a block normalises")] = "pre",
+    tied: Annotated[
+        bool, typer.Option("--tied", help="logits use the weights of the token vectors")
+    ] = False,
+    loops: Annotated[int, typer.Option(help="how often the blocks are applied")] = 1,
+    dropout: Annotated[float, typer.Option(help="share dropped in training")] = 0.0,
+    pe_option: Annotated[
+        list[str] | None,
+        typer.Option(help="option of the embedding, for instance pairing=interleaved"),
+    ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda")] = "auto",
     out: Annotated[str | None, typer.Option(help="run folder; default: a new one in runs/")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="go on with the run in --out")] = False,
@@ -91,6 +102,11 @@ def train(
         samples=samples,
         hard_samples=hard_samples,
         task_options=parse_options(task_option or []),
+        norm=norm,
+        tied=tied,
+        loops=loops,
+        dropout=dropout,
+        pe_options=parse_values(pe_option or []),
     )
     if signal.getsignal(signal.SIGINT) is _leave:  # all is imported: an interrupt can be handled
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -263,6 +279,37 @@ def parse_options(texts: Sequence[str]) -> dict[str, int]:
             raise InputError(f"an option of a task is NAME=NUMBER, such as width=30; got '{text}'")
         options[name] = int(value)
     return options
+
+
+def parse_values(texts: Sequence[str]) -> dict[str, Any]:
+    """Read options of an embedding: whole numbers, numbers, true or false, other text.
+
+    >>> parse_values(["base=1e4", "buckets=32", "vectors=true", "pairing=half"])
+    {'base': 10000.0, 'buckets': 32, 'vectors': True, 'pairing': 'half'}
+    """
+    options: dict[str, Any] = {}
+    for text in texts:
+        name, _, value = text.partition("=")
+        if not (name.isidentifier() and value and len(value) < 100):
+            raise InputError(
+                f"an option of an embedding is NAME=VALUE, such as pairing=half; got '{text[:80]}'"
+            )
+        if name in options:
+            raise InputError(f"option '{name}' of the embedding is given twice")
+        options[name] = _value(value)
+    return options
+
+
+def _value(text: str) -> Any:
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    try:
+        number = float(text)
+    except ValueError:
+        return text
+    if not math.isfinite(number):
+        return text
+    return int(text) if text.lstrip("+-").isdecimal() else number
 
 
 def emit(data: dict[str, Any], as_json: bool, lines) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from lgcourse.errors import InputError
+from lgcourse.errors import InputError, whole_number
 from lgcourse.relations.base import Relation, Scale
 
 
@@ -43,6 +44,7 @@ class PositionEmbedding(nn.Module):
         reads_content: whether `bias` depends on the queries and keys of a layer, which it finds in
             its context.
         per_layer: whether every layer learns parameters of its own for `rotate` and `bias`.
+        rates: peak learning rates of parameters, by name, where the usual one of tables is wrong.
         recommended: training settings that suit it where the user asks for none.
 
     >>> import torch
@@ -54,7 +56,11 @@ class PositionEmbedding(nn.Module):
     relation: Relation | list[Relation] | None = None
     reads_content: bool = False
     per_layer: bool = False
+    rates: dict[str, float] = {}
     recommended: dict[str, Any] = {"layers": 2, "learning_rate": 4e-3, "steps": 3000}
+
+    def anneal(self, share: float, source: torch.Generator) -> None:
+        """Prepare for the next update of a training, of which ``share`` is done (0 to 1)."""
 
     def embed(
         self,
@@ -121,3 +127,54 @@ def soft_only(name: str, other: str) -> None:
             f"position embedding '{name}' has no id 'other' to exclude; use other='soft', "
             "or one of ideal, ideal-sh, rpe-sh"
         )
+
+
+def head_size(name: str, width: int, heads: int) -> int:
+    """Return the width of one head; a width that is no multiple of heads is an `InputError`."""
+    whole_number("width", width, 1)
+    whole_number("heads", heads, 1)
+    if width % heads:
+        raise InputError(
+            f"position embedding '{name}' works inside each head: width must be a multiple of "
+            f"heads, got width {width}, heads {heads}"
+        )
+    return width // heads
+
+
+def wide(x: Tensor) -> Tensor:
+    """Return a tensor in float32, or as it is if it is wider: bfloat16(257) is 256.
+
+    >>> wide(torch.zeros(1, dtype=torch.bfloat16)).dtype, wide(torch.zeros(1).double()).dtype
+    (torch.float32, torch.float64)
+    """
+    return x.to(torch.promote_types(x.dtype, torch.float32))
+
+
+def fine(positions: Tensor) -> Tensor:
+    """Return positions as float64 (float32 on devices without it), for angles of long inputs."""
+    return positions.to(torch.float32 if positions.device.type == "mps" else torch.float64)
+
+
+def look_up(table: Tensor, head: Tensor, ids: Tensor, query: Tensor, key: Tensor) -> Tensor:
+    """Return table[head, id] for single pairs, for `PositionEmbedding.bias_at`.
+
+    A causal pair that the table does not know (id below 0) gets not-a-number: a traced function can
+    raise no error, and the last row would be a wrong answer that nobody sees.
+    """
+    beyond = (ids < 0) & (key <= query)
+    return wide(table[head, ids.clamp(min=0)]).masked_fill(beyond, float("nan"))
+
+
+def full_precision(x: Tensor) -> torch.autocast:
+    """Switch autocast off inside a ``with`` block: positions do not survive bfloat16."""
+    return torch.autocast(x.device.type, enabled=False)
+
+
+def content(name: str, context: Context | None) -> tuple[Tensor, Tensor]:
+    """Return the queries and keys of a layer, for embeddings that read them."""
+    if context is None or context.q is None or context.k is None:
+        raise InputError(
+            f"position embedding '{name}' reads queries and keys: give its bias a "
+            "Context(q=..., k=...), as Transformer does"
+        )
+    return wide(context.q), wide(context.k)

@@ -33,6 +33,7 @@ def relations_of(name: str, task: Any, size: int) -> Relation | list[Relation] |
     """
     known = dict.fromkeys([*embeddings.names(), *relations.names()])
     if name not in known:
+        embeddings.refuse_hint(name)
         raise unknown_name("embedding or relation", name, known)
     limit = getattr(task, "largest_circuit", None)
     if not covered(task) or (limit is not None and size > limit):

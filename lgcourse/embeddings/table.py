@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import torch
 from torch import nn
 
-from lgcourse.embeddings.base import PositionEmbedding, soft_only
+from lgcourse.embeddings.base import PositionEmbedding, look_up, soft_only, wide
 from lgcourse.errors import InputError
 from lgcourse.relations import build as build_relation
 from lgcourse.relations.base import Relation
@@ -64,31 +66,37 @@ class RelationTable(PositionEmbedding):
 
     def bias(self, query, key, scale, context=None):
         ids = self.relation(query, key, scale)
-        strength = self.table.float()[:, ids]  # h q k
-        if self.other == "soft":
-            keys = (query + 1).float()
-            return STRENGTH * torch.log(keys + 1)[:, None] * strength
-        strength = CONSTANT * strength
-        outside = (ids == self.relation.other) & (query[:, None] != key[None, :])
-        return strength.masked_fill(outside, EXCLUDED)
+        strength = wide(self.table[:, ids])  # h q k
+        return self._weigh(strength, ids, query[:, None], key[None, :])
 
     def bias_at(self, head, query, key, scale):
+        self._need(scale)
         ids = self.relation.at(query, key, scale)
-        strength = self.table.float()[head, ids]
+        return self._weigh(look_up(self.table, head, ids, query, key), ids, query, key)
+
+    def _weigh(self, strength, ids, query, key):
         if self.other == "soft":
-            return STRENGTH * torch.log((query + 2).float()) * strength
+            keys = (query + 1).to(strength.dtype)
+            return STRENGTH * torch.log(keys + 1) * strength
         outside = (ids == self.relation.other) & (query != key)
         return (CONSTANT * strength).masked_fill(outside, EXCLUDED)
+
+    def _need(self, scale):
+        if scale is None and self.relation.uses_scale:
+            raise InputError(
+                f"relation '{self.relation.name}' uses a Scale Hint: give the scale of the instance"
+            )
 
     def named(self, query, scale):
         if self.other == "soft":
             return None
+        self._need(scale)
         keys, ids = self.relation.named(query, scale)
         itself = self.relation.at(query, query, scale)
-        alone = itself == self.relation.other  # else the query stands among the named ones
+        alone = torch.eq(itself, cast(int, self.relation.other))  # else it is among the named
         keys = torch.cat([keys, torch.where(alone, query, -1)[:, None]], dim=1)
         ids = torch.cat([ids, itself[:, None]], dim=1)
-        strength = CONSTANT * self.table.float()[:, ids]  # h q r
+        strength = CONSTANT * wide(self.table[:, ids])  # h q r
         return keys.expand_as(strength), strength.masked_fill(keys < 0, EXCLUDED)
 
 

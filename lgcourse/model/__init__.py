@@ -4,5 +4,12 @@ from lgcourse.registry import lazy
 
 __getattr__ = lazy(
     "lgcourse.model",
-    {"Transformer": "transformer", "Attention": "attention", "generate": "generation"},
+    {
+        "Transformer": "transformer",
+        "Attention": "attention",
+        "View": "view",
+        "Cache": "cache",
+        "generate": "generation",
+        "next_tokens": "generation",
+    },
 )

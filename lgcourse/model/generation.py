@@ -6,11 +6,16 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from lgcourse.model.cache import Cache
 from lgcourse.relations.base import Scale
+
+TOGETHER = 2**14  # tokens that go through the model at once where no gradients are needed
 
 
 @torch.inference_mode()
-def generate(model, prompt: Int[Tensor, "b p"], scale: Scale, count: int) -> Int[Tensor, "b a"]:
+def generate(
+    model, prompt: Int[Tensor, "b p"], scale: Scale, count: int, cache: bool = True
+) -> Int[Tensor, "b a"]:
     """Return the ``count`` tokens that the model writes behind each prompt.
 
     Args:
@@ -18,6 +23,7 @@ def generate(model, prompt: Int[Tensor, "b p"], scale: Scale, count: int) -> Int
         prompt: token ids up to and with ``=``, all of one scale.
         scale: the scale of the prompts.
         count: number of tokens to write.
+        cache: keep keys and values of the tokens so far; False computes them again for each token.
 
     Returns:
         The written tokens, without the prompt.
@@ -28,8 +34,46 @@ def generate(model, prompt: Int[Tensor, "b p"], scale: Scale, count: int) -> Int
     torch.Size([2, 4])
     """
     model.eval()
-    tokens = prompt
-    for _ in range(count):
-        logits = model(tokens, scale)[:, -1]  # b v
-        tokens = torch.cat([tokens, logits.argmax(-1, keepdim=True)], dim=1)
-    return tokens[:, prompt.shape[1] :]
+    batch, length = prompt.shape
+    tokens = torch.cat([prompt, prompt.new_zeros(batch, count)], dim=1)
+    kept = Cache(capacity=length + count) if cache else None
+    read = 0
+    for end in range(length, length + count):
+        if kept is None:
+            logits = model(tokens[:, :end], scale)
+        else:
+            for new in tokens[:, read:end].split(TOGETHER, dim=1):
+                logits = model(new, scale, kept)
+            read = end
+        tokens[:, end] = logits[:, -1].argmax(-1)
+    return tokens[:, length:]
+
+
+@torch.inference_mode()
+def next_tokens(model, tokens: Int[Tensor, "b l"], scale: Scale) -> Int[Tensor, "b l"]:
+    """Return the likeliest next token at every position, as arg-max of the logits.
+
+    Long inputs go through the model in blocks of queries, with a cache, so that beside the keys and
+    values of each layer nothing is held for all tokens at once.
+
+    Args:
+        model: a `Transformer`.
+        tokens: token ids, all sequences of one scale.
+        scale: the scale n.
+
+    >>> from lgcourse import Transformer, embeddings
+    >>> model = Transformer(12, embeddings.build("none", width=16, heads=2), 1, 16, 2)
+    >>> next_tokens(model, torch.zeros(3, 7, dtype=torch.long), scale=2).shape
+    torch.Size([3, 7])
+    """
+    model.eval()
+    length = tokens.shape[1]
+    rows = []
+    for some in tokens.split(max(1, TOGETHER // length)):
+        if length <= TOGETHER:
+            rows.append(model(some, scale).argmax(-1))
+            continue
+        cache = Cache(capacity=length)
+        blocks = some.split(TOGETHER, dim=1)
+        rows.append(torch.cat([model(new, scale, cache).argmax(-1) for new in blocks], dim=1))
+    return torch.cat(rows)

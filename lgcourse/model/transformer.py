@@ -1,34 +1,49 @@
-"""The whole decoder: token vectors, blocks of attention and MLP, logits; pre-norm, GELU."""
+"""The whole decoder: token vectors, blocks of attention and MLP, logits."""
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from typing import cast
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from lgcourse.embeddings.base import PositionEmbedding
-from lgcourse.errors import whole_number
-from lgcourse.model.attention import Attention, causal
+from lgcourse.embeddings.base import Context, PositionEmbedding
+from lgcourse.embeddings.drawing import Draws
+from lgcourse.errors import InputError, unknown_name, whole_number
+from lgcourse.model.attention import Attention
+from lgcourse.model.cache import Cache
+from lgcourse.model.paths import check_path
+from lgcourse.model.view import View
 from lgcourse.relations.base import Scale
+
+NORMS = ("pre", "post")
 
 
 class Block(nn.Module):
-    """x + attention(norm(x)), then x + MLP(norm(x)); the MLP is four times as wide."""
+    """Attention, then an MLP that is four times as wide; each is added to what went in.
 
-    def __init__(self, width: int, heads: int):
+    norm = "pre":   x + f(norm(x)), the sum itself is never normalised.
+    norm = "post":  norm(x + f(x)), as in Vaswani et al. (2017), arXiv 1706.03762.
+    """
+
+    def __init__(self, width: int, heads: int, norm: str = "pre"):
         super().__init__()
+        self.norm = norm
         self.attention_norm, self.mlp_norm = nn.LayerNorm(width), nn.LayerNorm(width)
         self.attention = Attention(width, heads)
         self.mlp = nn.Sequential(
             nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width)
         )
 
-    def forward(self, x, positions, position, bias):
-        x = x + self.attention(self.attention_norm(x), positions, position, bias)
-        return x + self.mlp(self.mlp_norm(x))
+    def forward(self, x, view: View, drop: Callable[[Tensor], Tensor]):
+        if self.norm == "post":
+            x = self.attention_norm(x + drop(self.attention(x, view)))
+            return self.mlp_norm(x + drop(self.mlp(x)))
+        x = x + drop(self.attention(self.attention_norm(x), view))
+        return x + drop(self.mlp(self.mlp_norm(x)))
 
 
 class Transformer(nn.Module):
@@ -41,9 +56,15 @@ class Transformer(nn.Module):
         layers: number of blocks.
         width: width of the vectors.
         heads: number of attention heads per block.
+        norm: ``"pre"`` or ``"post"``, where a block normalises, see `Block`.
+        tied: whether the logits use the weights of the token vectors, divided by sqrt(width).
+        loops: how often the blocks are applied, one after the other, with the same weights.
+        dropout: share of numbers that training drops from what each half of a block adds.
+        path: the attention path, ``"auto"`` or a name in `lgcourse.model.paths.PATHS`; can be set
+            later.
 
     Raises:
-        InputError: a number is smaller than 1, or width is no multiple of heads.
+        InputError: a number is out of bounds, width is no multiple of heads, or a name is unknown.
 
     >>> from lgcourse import embeddings
     >>> model = Transformer(12, embeddings.build("none", width=16, heads=2), 1, 16, 2)
@@ -58,44 +79,88 @@ class Transformer(nn.Module):
         layers: int = 1,
         width: int = 64,
         heads: int = 8,
+        norm: str = "pre",
+        tied: bool = False,
+        loops: int = 1,
+        dropout: float = 0.0,
+        path: str = "auto",
     ):
         super().__init__()
         sizes = {"vocabulary_size": vocabulary_size, "layers": layers, "width": width}
-        for name, value in {**sizes, "heads": heads}.items():
+        for name, value in {**sizes, "heads": heads, "loops": loops}.items():
             whole_number(name, value, 1)
+        if norm not in NORMS:
+            raise unknown_name("norm", norm, NORMS)
+        if not 0 <= dropout < 1:
+            raise InputError(f"dropout must be at least 0 and below 1, got {dropout!r}")
+        self.loops, self.dropout, self.path = loops, dropout, path
         self.tokens = nn.Embedding(vocabulary_size, width)
         copies = layers if embedding.per_layer else 1
         self.positions = nn.ModuleList([embedding])
         self.positions.extend(copy.deepcopy(embedding) for _ in range(copies - 1))
-        self.blocks = nn.ModuleList(Block(width, heads) for _ in range(layers))
-        self.norm = nn.LayerNorm(width)
-        self.logits = nn.Linear(width, vocabulary_size, bias=False)
-        self.apply(_initialise)
+        self.blocks = nn.ModuleList(Block(width, heads, norm) for _ in range(layers))
+        self.norm = nn.LayerNorm(width) if norm == "pre" else nn.Identity()
+        self.logits = None if tied else nn.Linear(width, vocabulary_size, bias=False)
+        for part in (self.tokens, self.blocks, self.logits):  # embeddings know their own start
+            if part is not None:
+                part.apply(_initialise)
+        self.draws = Draws() if dropout else None
+        if self.draws is not None:  # where to start comes from the seed of the weights
+            self.draws.count += torch.randint(2**40, ())
 
     @property
     def embedding(self) -> PositionEmbedding:
         """The position embedding (of the first layer)."""
         return cast(PositionEmbedding, self.positions[0])
 
-    def forward(self, tokens: Int[Tensor, "b l"], scale: Scale | None) -> Float[Tensor, "b l v"]:
+    @property
+    def path(self) -> str:
+        """The attention path, ``"auto"`` or a name in `lgcourse.model.paths.PATHS`."""
+        return self._path
+
+    @path.setter
+    def path(self, name: str) -> None:
+        self._path = check_path(name)
+
+    def forward(
+        self, tokens: Int[Tensor, "b l"], scale: Scale | None, cache: Cache | None = None
+    ) -> Float[Tensor, "b l v"]:
         """Return the logits of the next token at every position.
 
         Args:
-            tokens: token ids, all sequences of one scale.
+            tokens: token ids, all sequences of one scale; with a cache, the new ones only.
             scale: the scale n, used by embeddings with a Scale Hint.
+            cache: a `Cache` that holds what the tokens before left, and takes these in.
         """
-        at = torch.arange(tokens.shape[1], device=tokens.device)
-        x = self.embedding.embed(self.tokens(tokens), at)
-        own_positions = cast(list[PositionEmbedding], list(self.positions))
-        biases = [_with_causality(p.bias(at, at, scale), at) for p in own_positions]
-        for layer, block in enumerate(self.blocks):
-            own = min(layer, len(biases) - 1)
-            x = block(x, at, own_positions[own], biases[own])
-        return self.logits(self.norm(x))
+        if cache is None:
+            query = key = torch.arange(tokens.shape[1], device=tokens.device)
+            context = Context(tokens=tokens, scale=scale)
+        else:
+            query, key, context = cache.append(tokens, scale)
+        shared: dict[PositionEmbedding, Tensor] = {}
+        drop = self._drop()
+        x = self.embedding.embed(self.tokens(tokens), query, context)  # b l d
+        for step in range(self.loops * len(self.blocks)):
+            layer = step % len(self.blocks)
+            position = cast(PositionEmbedding, self.positions[min(layer, len(self.positions) - 1)])
+            view = View(position, query, key, scale, context, self.path, step, cache, shared)
+            x = self.blocks[layer](x, view, drop)
+        x = self.norm(x)
+        if self.logits is not None:
+            return self.logits(x)
+        return x @ self.tokens.weight.T * x.shape[-1] ** -0.5  # of size 1, as x and vectors are
 
+    def _drop(self) -> Callable[[Tensor], Tensor]:
+        """Return the dropout of one pass; its draws are counted, so that training can resume."""
+        if self.draws is None or not self.training:
+            return lambda x: x
+        source, keep = self.draws.next(), 1 - self.dropout
 
-def _with_causality(bias: Tensor | None, at: Tensor) -> Tensor:
-    return causal(at) if bias is None else bias + causal(at)
+        def drop(x: Tensor) -> Tensor:
+            kept = torch.rand(x.shape, generator=source) < keep
+            return torch.where(kept.to(x.device), x / keep, 0)
+
+        return drop
 
 
 def _initialise(module: nn.Module) -> None:

@@ -64,7 +64,11 @@ __getattr__ = lazy(
         "sizes_of": "base",
         "Form": "forms",
         "FormRelation": "forms",
+        "Term": "forms",
+        "TermRelation": "terms",
+        "Affine": "affine",
         "BucketRelation": "buckets",
+        "CellRelation": "cells",
         "CircuitRelation": "ideal",
     },
 )

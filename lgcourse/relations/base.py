@@ -5,11 +5,16 @@ After Chen, Liang and Lin (2025), who call it a positional relation function (PR
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
 from lgcourse.errors import InputError, whole_number
+
+if TYPE_CHECKING:
+    from lgcourse.relations.forms import Term
 
 Scale = int | tuple[int, ...]
 LARGEST_SIZE = 1_000_000  # a larger one is a slip of the keyboard
@@ -106,6 +111,14 @@ class Relation:
             f"relation '{self.name}' does not name a few keys per query; "
             "ideal, ideal-sh and rpe-sh do"
         )
+
+    def terms(self) -> list[Term] | None:
+        """Return what the relation is made of, or None if it is not made of forms.
+
+        A pair has the id of the term that holds for it, and "other" where none does. No two terms
+        hold for one pair.
+        """
+        return None
 
     def label(self, id: int) -> str:
         """Return what an id means, in words."""

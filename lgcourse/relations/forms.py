@@ -7,13 +7,17 @@ Scale Hint is nothing but c != 0.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from itertools import product
 
 import torch
 
 from lgcourse.errors import InputError
+from lgcourse.relations.affine import Affine, signed_sum
 from lgcourse.relations.base import Relation, Scale, positions_for, sizes_of
+
+Guard = tuple[Affine | None, Affine | None, int, tuple[Affine, ...]]
 
 
 @dataclass(frozen=True)
@@ -58,17 +62,95 @@ class Form:
         return value + sum(c * n for c, n in zip(self.factors, sizes, strict=True))
 
     def __repr__(self) -> str:
-        letters = (
-            ["n"] if len(self.factors) == 1 else [f"n{s + 1}" for s in range(len(self.factors))]
+        count = len(self.factors)
+        letters = ["n"] if count == 1 else [f"n{k + 1}" for k in range(count)]
+        parts = zip((self.a, self.b, *self.factors), ("i", "j", *letters), strict=True)
+        return signed_sum(list(parts)) or "0"
+
+
+@dataclass(frozen=True)
+class Term:
+    """One entry of a relation that is made of forms: where form(i, j, n) = value, the id is this.
+
+    A relation says its terms with `Relation.terms`; that is all that a program needs to know of it
+    at every scale.
+
+    Args:
+        id: the id, or the role that a relation gives an id.
+        form, value: the pairs that it names.
+        low, high: the first and last query that it holds for, expressions in the sizes; None: no
+            bound.
+        step: it holds for every step-th query from ``low`` on.
+        where: expressions in the sizes; it holds where all are at least 0.
+        unless: pairs (form, value); it does not hold where one of these does.
+
+    >>> Term(0, Form(1, -1, -1), 0, low=Affine(4), unless=((Form(1, -1), 1),))
+    i - j - n = 0 for 4 <= i, unless i - j = 1: id 0
+    """
+
+    id: Hashable
+    form: Form
+    value: int
+    low: Affine | None = None
+    high: Affine | None = None
+    step: int = 1
+    where: tuple[Affine, ...] = ()
+    unless: tuple[tuple[Form, int], ...] = ()
+
+    @property
+    def guard(self) -> Guard:
+        """What must hold for the query and the scale, whatever the key."""
+        return self.low, self.high, self.step, self.where
+
+    @property
+    def uses_scale(self) -> bool:
+        """Whether it depends on the scale."""
+        forms = [self.form, *(form for form, _ in self.unless)]
+        bounds = [bound for bound in (self.low, self.high) if bound is not None]
+        return any(form.uses_scale for form in forms) or any(
+            not bound.is_constant for bound in (*bounds, *self.where)
         )
-        text = ""
-        for factor, letter in zip(
-            (self.a, self.b, *self.factors), ("i", "j", *letters), strict=True
-        ):
-            if factor:
-                sign = ("-" if factor < 0 else "") if not text else (" - " if factor < 0 else " + ")
-                text += sign + ("" if abs(factor) == 1 else str(abs(factor))) + letter
-        return text or "0"
+
+    def allows(self, query, scale: Scale):
+        """Return for which queries the guard holds."""
+        sizes = sizes_of(scale)
+        held = query >= 0
+        if not all(bound(sizes=sizes) >= 0 for bound in self.where):
+            return held & False
+        if self.low is not None:
+            low = self.low(sizes=sizes)
+            held = held & (query >= low)
+            if self.step > 1:
+                held = held & ((query - low) % self.step == 0)
+        return held if self.high is None else held & (query <= self.high(sizes=sizes))
+
+    def hits(self, query, key, scale: Scale):
+        """Return for which pairs the form has the value, and nothing in ``unless`` holds."""
+        held = self.form(query, key, scale) == self.value
+        for form, value in self.unless:
+            held = held & (form(query, key, scale) != value)
+        return held
+
+    def key(self, query, scale: Scale):
+        """Return the key that each query (a tensor) finds, -1 where there is none.
+
+        The guard is left to `allows`.
+        """
+        wanted = self.value - self.form(query, 0, scale)  # = b j
+        key = torch.div(wanted, self.form.b, rounding_mode="floor")
+        found = (key >= 0) & (key <= query) & self.hits(query, key, scale)
+        return torch.where(found, key, -1)
+
+    def __repr__(self) -> str:
+        text = f"{self.form} = {self.value}"
+        below = "" if self.low is None else f"{self.low} <= "
+        above = "" if self.high is None else f" <= {self.high}"
+        stride = "" if self.step == 1 else f" in steps of {self.step}"
+        bounds = [f"{below}i{above}{stride}"] if below or above else []
+        bounds += [f"{bound} >= 0" for bound in self.where]
+        text += f" for {' and '.join(bounds)}" if bounds else ""
+        apart = " or ".join(f"{form} = {value}" for form, value in self.unless)
+        return f"{text}{f', unless {apart}' if apart else ''}: id {self.id}"
 
 
 class FormRelation(Relation):
@@ -131,6 +213,26 @@ class FormRelation(Relation):
                 slots.append((torch.where(known, key, -1), torch.full_like(key, id)))
         keys, ids = zip(*slots, strict=True)
         return torch.stack(keys, dim=1), torch.stack(ids, dim=1)
+
+    def terms(self):
+        return [
+            Term(
+                index * self.width + value - self.low,
+                form,
+                value,
+                unless=tuple(self._nearer(index, value)),
+            )
+            for index, form in enumerate(self.forms)
+            for value in range(self.low, self.high + 1)
+        ]
+
+    def _nearer(self, index: int, value: int):
+        """Yield which values of the other forms come before this value of this form."""
+        for other, form in enumerate(self.forms):
+            for near in range(self.low, self.high + 1):
+                tie = abs(near) == abs(value) and other < index
+                if other != index and (abs(near) < abs(value) or tie):
+                    yield form, near
 
     def _refuse_outside(self, outside, query, key):
         if outside.any():

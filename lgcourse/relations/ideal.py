@@ -6,12 +6,16 @@ It labels each operand of a step with (operator, role) and every other key with 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
 from lgcourse.errors import InputError
+from lgcourse.relations.affine import Affine
 from lgcourse.relations.base import Relation, Scale, largest_scale, sizes_of
+from lgcourse.relations.forms import Term
+from lgcourse.relations.terms import TermRelation
 
 Read = tuple[int, int, Hashable]  # (query, key, role)
 # With Scale Hint only the roles are collected beforehand: from all scales up to 64 (12 where there
@@ -164,11 +168,44 @@ def _from_task(task, max_scale, hinted) -> Relation:
     if task is None:
         raise InputError(f"relation '{name}' is derived from a circuit: give a task")
     largest = max_scale if max_scale is not None else largest_scale(task)
-    scales = task.scales(largest)
-    if hinted:
-        known = ROLE_SCALES.get(task.sizes, 12)
-        small = tuple(min(size, known) for size in sizes_of(largest))
-        scales = [*task.scales(small if task.sizes > 1 else small[0]), largest]
+    terms = getattr(task, "terms", lambda: None)()
+    if terms is not None:
+        terms = terms if hinted else _at_every_scale(terms, largest)
+    if terms is not None:
+        roles = CircuitRelation(task.reads, _few_scales(task, largest), True, "ideal").roles
+        return TermRelation(terms, name, roles)
+    scales = [*_few_scales(task, largest), largest] if hinted else list(task.scales(largest))
     relation = CircuitRelation(task.reads, scales, hinted, "ideal")
     relation.name = name
     return relation
+
+
+def _few_scales(task, largest: Scale) -> list[Scale]:
+    """Return the small scales whose circuits are looked through for roles."""
+    known = ROLE_SCALES.get(task.sizes, 12)
+    small = tuple(min(size, known) for size in sizes_of(largest))
+    return list(task.scales(small if task.sizes > 1 else small[0]))
+
+
+def _at_every_scale(terms: list[Term], largest: Scale) -> list[Term] | None:
+    """Return scale-free terms that serve every scale up to the largest, or None.
+
+    They do where no form moves with the scale, and each range of queries starts at one place and
+    only grows: the relation of the largest scale then holds those of all others.
+    """
+    free = []
+    for term in terms:
+        low, high = term.low, term.high
+        if term.form.uses_scale or term.unless or low is None or high is None:
+            return None
+        if not low.is_constant or any(factor < 0 for factor in high.factors):
+            return None
+        sizes = sizes_of(largest)
+        if any(factor < 0 for bound in term.where for factor in bound.factors):
+            where = [bound(sizes=sizes) >= 0 for bound in term.where]  # holds at the largest: at all
+            if not all(where):
+                return None
+        elif any(bound.factors for bound in term.where):
+            return None
+        free.append(replace(term, high=Affine(high(sizes=sizes)), where=()))
+    return free

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-import torch
 from torch import Tensor
 
 from lgcourse.errors import whole_number
+from lgcourse.model.generation import next_tokens
 from lgcourse.relations.base import Scale, sizes_of
 from lgcourse.tasks.base import Batch
 from lgcourse.training.seeds import generator
-
-SCORE_FLOATS = 2**25  # attention scores held at once: 128 MiB in float32
 
 
 @dataclass
@@ -97,17 +95,8 @@ def evaluate(
     return table
 
 
-@torch.inference_mode()
 def _right(model, batch: Batch) -> Tensor:
-    """Return which answer tokens the model gets right, ``[b a]``, in float32."""
-    model.eval()
-    device = next(model.parameters()).device
-    length = batch.tokens.shape[1]
-    heads = model.blocks[0].attention.heads
-    chunk = max(1, SCORE_FLOATS // (heads * length * length))
+    """Return which answer tokens the model gets right, ``[b a]``, in the precision of the model."""
     at = batch.answer.nonzero()[:, 0]
-    rows = []
-    for tokens in batch.tokens.split(chunk):
-        guess = model(tokens.to(device), batch.scale)[:, at - 1].argmax(-1).cpu()  # b a
-        rows.append(guess == tokens[:, at])
-    return torch.cat(rows)
+    tokens = batch.tokens.to(next(model.parameters()).device)
+    return (next_tokens(model, tokens, batch.scale)[:, at - 1] == tokens[:, at]).cpu()

@@ -7,7 +7,7 @@ from typing import Any
 
 from lgcourse import embeddings, tasks
 from lgcourse.errors import InputError, whole_number
-from lgcourse.model import Transformer
+from lgcourse.model.transformer import NORMS, Transformer
 from lgcourse.relations.base import LARGEST_SIZE, Scale, sizes_of
 from lgcourse.training.seeds import seeded
 
@@ -21,7 +21,16 @@ BOUNDS = {  # a number outside is a slip of the keyboard
     "seed": (0, 2**63 - 1),
     "steps": (0, 100_000_000),
     "layers": (0, 256),
+    "loops": (1, 256),
     "hard_samples": (0, 1_000_000),
+}
+GIVEN = {  # what the embedding gets from other settings
+    "name": "give --pe",
+    "task": "it is the task of the run",
+    "width": "give --width",
+    "heads": "give --heads",
+    "max_scale": "it is the largest scale of training and test",
+    "other": "give --other",
 }
 
 
@@ -41,6 +50,8 @@ class Settings:
         precision: ``"float32"``, or ``"bfloat16"`` for autocast in training.
         samples, hard_samples: sequences per scale in the evaluation.
         task_options: options of the task, for instance ``{"width": 100}``.
+        norm, tied, loops, dropout: options of the decoder, see `Transformer`.
+        pe_options: options of the embedding, for instance ``{"pairing": "interleaved"}``.
 
     Where ``steps``, ``layers`` or ``learning_rate`` is 0, the embedding's ``recommended`` value is
     taken.
@@ -62,6 +73,11 @@ class Settings:
     samples: int = 200
     hard_samples: int = 50
     task_options: dict[str, Any] = field(default_factory=dict)
+    norm: str = "pre"
+    tied: bool = False
+    loops: int = 1
+    dropout: float = 0.0
+    pe_options: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self):
         for name, (least, most) in BOUNDS.items():
@@ -74,6 +90,13 @@ class Settings:
             raise InputError(f"other must be auto, soft or excluded, got {self.other!r}")
         if self.precision not in ("float32", "bfloat16"):
             raise InputError(f"precision must be float32 or bfloat16, got {self.precision!r}")
+        if self.norm not in NORMS:
+            raise InputError(f"norm must be {' or '.join(NORMS)}, got {self.norm!r}")
+        if not isinstance(self.dropout, (int, float)) or not 0 <= self.dropout < 1:
+            raise InputError(f"dropout must be at least 0 and below 1, got {self.dropout!r}")
+        for name in self.pe_options:
+            if name in GIVEN:
+                raise InputError(f"'{name}' is no --pe-option: {GIVEN[name]}")
         if not self.test_scales:
             raise InputError("test_scales is empty; give at least one scale, for instance 10,20")
         for scale in self.test_scales:
@@ -124,18 +147,28 @@ def build_model(settings: Settings) -> tuple[Settings, Any, Transformer]:
     (2, <task copy>, 101648)
     """
     task = settings.build_task()
-    embedding = embeddings.build(
-        settings.pe,
-        task,
-        width=settings.width,
-        heads=settings.heads,
-        max_scale=settings.largest,
-        other=settings.other,
-    )
+    with seeded(settings.seed, "positions"):
+        embedding = embeddings.build(
+            settings.pe,
+            task,
+            width=settings.width,
+            heads=settings.heads,
+            max_scale=settings.largest,
+            other=settings.other,
+            **settings.pe_options,
+        )
     open_ones = {k: v for k, v in embedding.recommended.items() if not getattr(settings, k)}
     settings = replace(settings, **open_ones)
     with seeded(settings.seed, "weights"):
         model = Transformer(
-            len(task.vocabulary), embedding, settings.layers, settings.width, settings.heads
+            len(task.vocabulary),
+            embedding,
+            settings.layers,
+            settings.width,
+            settings.heads,
+            settings.norm,
+            settings.tied,
+            settings.loops,
+            settings.dropout,
         )
     return settings, task, model

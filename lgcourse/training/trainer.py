@@ -6,11 +6,12 @@ import math
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
+from lgcourse.embeddings.base import PositionEmbedding
 from lgcourse.errors import InputError, whole_number
 from lgcourse.relations.base import Scale
 from lgcourse.training.device import choose_device, one_thread
@@ -120,6 +121,7 @@ class Trainer:
             batch,
         )
         self.device = next(model.parameters()).device
+        self.positions = cast(list[PositionEmbedding], list(model.get_submodule("positions")))
         self.precision = precision
         self.rate = learning_rate or model.embedding.recommended["learning_rate"]
         self.optimiser = _optimiser(model, self.rate)
@@ -135,6 +137,8 @@ class Trainer:
         pick = int(torch.randint(len(self.scales), (), generator=self.source))
         batch = self.task.sample(self.scales[pick], self.batch, self.source)
         self._set_rate()
+        for position in self.positions:
+            position.anneal(self.step / self.steps, self.source)
         loss = self.loss(batch)
         self.optimiser.zero_grad(set_to_none=True)
         loss.backward()
@@ -223,13 +227,15 @@ class Average:
 def _optimiser(model: nn.Module, rate: float) -> torch.optim.AdamW:
     """AdamW with a rate of their own, and no decay, for the parameters of position embeddings."""
     positions = model.get_submodule("positions")
-    tables = list(positions.parameters())
-    ids = {id(p) for p in tables}
+    ids = {id(p) for p in positions.parameters()}
     weights = [p for p in model.parameters() if id(p) not in ids]
-    groups = [
-        {"params": weights, "peak": rate, "weight_decay": 0.01},
-        {"params": tables, "peak": TABLE_RATE, "weight_decay": 0.0},
-    ]
+    rates: dict[str, float] = model.get_submodule("positions.0").rates  # type: ignore[assignment]
+    groups = [{"params": weights, "peak": rate, "weight_decay": 0.01}]
+    tables: dict[float, list] = {TABLE_RATE: []}
+    for name, parameter in positions.named_parameters():
+        own = rates.get(name.split(".")[-1], TABLE_RATE)
+        tables.setdefault(own, []).append(parameter)
+    groups += [{"params": p, "peak": peak, "weight_decay": 0.0} for peak, p in tables.items()]
     groups = [group for group in groups if group["params"]]
     return torch.optim.AdamW(groups, lr=rate, betas=(0.9, 0.99))
 

@@ -109,3 +109,124 @@ def test_bad_sizes_are_named(sizes, message):
     layers, width, heads = sizes
     with pytest.raises(InputError, match=message):
         Transformer(12, embeddings.build("none", width=12, heads=3), layers, width, heads)
+
+
+def decoder(name="rpe", layers=2, **options):
+    """Return a small model with options of the decoder, its tables randomised."""
+    torch.manual_seed(0)
+    pe = embeddings.build(name, tasks.get("copy"), width=12, heads=3, max_scale=12)
+    model = Transformer(11, pe, layers, 12, 3, **options)
+    with torch.no_grad():
+        for parameter in model.positions.parameters():
+            parameter.normal_(std=0.5)
+    return model.double().eval()
+
+
+def attended(model, layer, x, scale):
+    """Attention of one layer on one sequence, from its weights."""
+    at = torch.arange(len(x))
+    position = model.positions[min(layer, len(model.positions) - 1)]
+    return slow_attention(model.blocks[layer].attention, x, position.bias(at, at, scale))
+
+
+def test_post_norm_normalises_the_sums_and_nothing_else():
+    model, tokens = decoder(norm="post"), torch.arange(9)[None]
+    x = model.tokens(tokens)[0]
+    for layer, block in enumerate(model.blocks):
+        x = block.attention_norm(x + attended(model, layer, x, 4))
+        x = block.mlp_norm(x + block.mlp(x))
+    torch.testing.assert_close(model(tokens, 4)[0], model.logits(x))
+    assert not torch.allclose(decoder()(tokens, 4), model(tokens, 4), atol=0.1)
+
+
+def test_loops_apply_the_same_blocks_again_and_share_their_embeddings():
+    model, tokens = decoder(loops=3), torch.arange(9)[None]
+    assert len(model.blocks) == len(model.positions) == 2
+    x = model.tokens(tokens)[0]
+    for layer in (0, 1, 0, 1, 0, 1):
+        block = model.blocks[layer]
+        x = x + attended(model, layer, block.attention_norm(x), 4)
+        x = x + block.mlp(block.mlp_norm(x))
+    torch.testing.assert_close(model(tokens, 4)[0], model.logits(model.norm(x)))
+    count = sum(p.numel() for p in model.parameters())
+    assert count == sum(p.numel() for p in decoder().parameters())
+
+
+def test_tied_logits_are_products_with_the_token_vectors():
+    model, tokens = decoder(tied=True), torch.arange(9)[None]
+    assert model.logits is None and not any("logits" in name for name in model.state_dict())
+    seen = []
+    model.norm.register_forward_hook(lambda module, inputs, output: seen.append(output))
+    logits = model(tokens, 4)
+    for token in range(11):
+        want = (seen[0] * model.tokens.weight[token]).sum(-1) / math.sqrt(12)
+        torch.testing.assert_close(logits[..., token], want)
+    logits.sum().backward()
+    assert model.tokens.weight.grad.abs().sum() > 0
+
+
+def test_dropout_acts_in_training_only_and_keeps_the_mean():
+    model, tokens = decoder("none", layers=1, dropout=0.25), torch.arange(9)[None]
+    quiet = decoder("none", layers=1)
+    torch.testing.assert_close(model(tokens, 4), quiet(tokens, 4))
+    model.train()
+    assert not torch.allclose(model(tokens, 4), model(tokens, 4))
+    drop, ones = model._drop(), torch.ones(100_000)
+    kept = drop(ones)
+    assert set(kept.unique().tolist()) == {0.0, float(torch.tensor(1 / 0.75))}
+    assert (kept == 0).double().mean().item() == pytest.approx(0.25, abs=0.01)
+    assert not torch.equal(kept, drop(ones))
+
+
+def test_dropout_repeats_resumes_and_depends_on_the_seed():
+    tokens = torch.arange(9)[None]
+    one, two = (decoder(dropout=0.5).train() for _ in range(2))
+    torch.rand(5)  # the global source plays no part
+    assert torch.equal(one(tokens, 4), two(tokens, 4))
+    two.load_state_dict(one.state_dict())
+    after = one(tokens, 4)
+    assert torch.equal(after, two(tokens, 4))
+    torch.manual_seed(1)
+    other = Transformer(11, embeddings.build("none", width=12, heads=3), 1, 12, 3, dropout=0.5)
+    assert int(other.draws.count) != int(decoder(dropout=0.5).draws.count)
+
+
+def test_defaults_leave_weights_and_names_as_they_were():
+    """Options that are off must neither draw random numbers nor add parameters or buffers."""
+    torch.manual_seed(3)
+    model = Transformer(11, embeddings.build("none", width=8, heads=2), 2, 8, 2)
+    torch.manual_seed(3)
+    tokens = torch.nn.Embedding(11, 8)
+    names = {"tokens.weight", "norm.weight", "norm.bias", "logits.weight"}
+    for layer in range(2):
+        for linear in ((8, 24), (8, 8), (8, 32), (32, 8)):
+            torch.nn.Linear(*linear, bias=linear[1] in (32,) or linear[0] == 32)
+        for part in ("attention_norm", "mlp_norm", "mlp.0", "mlp.2"):
+            names |= {f"blocks.{layer}.{part}.{kind}" for kind in ("weight", "bias")}
+        names |= {f"blocks.{layer}.attention.{part}.weight" for part in ("project", "out")}
+    torch.nn.Linear(8, 11, bias=False)
+    torch.nn.init.normal_(tokens.weight)  # the second draw is the one that counts
+    assert torch.equal(model.tokens.weight, tokens.weight)
+    assert set(model.state_dict()) == names
+
+
+def test_embeddings_keep_the_weights_that_they_were_made_with():
+    pe = embeddings.build("fire", width=12, heads=3)
+    before = [p.clone() for p in pe.parameters()]
+    model = Transformer(11, pe, 2, 12, 3)
+    for position in model.positions:
+        assert all(map(torch.equal, position.parameters(), before))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"norm": "prae"}, "unknown norm 'prae'; did you mean 'pre'"),
+        ({"loops": 0}, "loops must be a whole number of at least 1"),
+        ({"dropout": 1.0}, "dropout must be at least 0 and below 1, got 1.0"),
+        ({"dropout": -0.1}, "dropout"),
+    ],
+)
+def test_bad_options_are_named(options, message):
+    with pytest.raises(InputError, match=message):
+        Transformer(12, embeddings.build("none", width=12, heads=3), 1, 12, 3, **options)

@@ -1,0 +1,119 @@
+"""LBPE: its bias in each stage is the equation, it ends in a finite relation, and it is learned."""
+
+import copy
+import math
+
+import pytest
+import torch
+
+import lgcourse
+from lgcourse import embeddings, tasks
+from lgcourse.embeddings.learned_relation import FIX_AT, LearnedRelation, candidate_forms
+from lgcourse.errors import InputError
+from lgcourse.theory import predict
+
+N, LENGTH = 4, 12
+
+
+def filled(share, seed=0):
+    """An embedding with random tables at a share of its training."""
+    source = torch.Generator().manual_seed(seed)
+    torch.manual_seed(seed)
+    made = LearnedRelation(candidate_forms(), heads=3)
+    with torch.no_grad():
+        made.table.normal_(generator=source)
+        made.gates.normal_(generator=source)
+    for step in (0.0, 0.6, share):
+        if step <= share:
+            made.anneal(step, source)
+    return made.eval()
+
+
+def plain_strength(made, head, i, j):
+    """Return the strength of a pair and whether a kept cell holds it, by plain loops."""
+    temperature = float(made.temperature)
+    powers = [math.exp(g / temperature) for g in made.gates[head].tolist()]
+    total, inside = 0.0, False
+    for f, form in enumerate(made.forms):
+        value = form.a * i + form.b * j + form.c * N
+        if abs(value) <= 3 and (int(made.stage) == 0 or bool(made.kept[head, f, value + 3])):
+            total += powers[f] / sum(powers) * float(made.table[head, f, value + 3])
+            inside = True
+    return total, inside
+
+
+@pytest.mark.parametrize("share", [0.2, 0.6, 0.9])
+def test_the_bias_of_each_stage_is_the_equation(share):
+    made, at = filled(share), torch.arange(LENGTH)
+    bias = made.bias(at, at, N)
+    for head in range(3):
+        for i in range(LENGTH):
+            factor = 27.0 if share > FIX_AT else 8 * math.log(i + 2)
+            for j in range(i + 1):
+                strength, inside = plain_strength(made, head, i, j)
+                left_out = share > 0.5 and not inside and i != j
+                want = -math.inf if left_out else factor * strength
+                assert float(bias[head, i, j]) == pytest.approx(want, abs=1e-3)
+
+
+def test_the_named_keys_are_all_that_the_bias_leaves():
+    made, at = filled(0.9), torch.arange(LENGTH)
+    keys, values = made.named(at, N)
+    whole = torch.full((3, LENGTH, LENGTH + 1), -math.inf)
+    place = torch.where(keys < 0, LENGTH, keys)
+    assert all(len(set(row[row >= 0].tolist())) == (row >= 0).sum() for row in keys.flatten(0, 1))
+    whole.scatter_(2, place, values)
+    causal = at[None, :] > at[:, None]
+    dense = made.bias(at, at, N).masked_fill(causal, -math.inf)
+    torch.testing.assert_close(whole[:, :, :LENGTH], dense)
+
+
+def test_the_relation_is_readable_and_survives_copies():
+    made = filled(0.9)
+    phi = made.relation
+    assert len(phi) == 3 and all(
+        r.size == int(k.sum()) + 1 for r, k in zip(phi, made.kept, strict=True)
+    )
+    assert made.words()[0].startswith("head 1: ")
+    loaded = LearnedRelation(candidate_forms(), heads=3)
+    loaded.load_state_dict(made.state_dict())
+    assert loaded.words() == made.words() == copy.deepcopy(made).words()
+    assert filled(0.2).relation is None and filled(0.2).named(torch.arange(2), 1) is None
+
+
+def test_a_missing_scale_and_a_soft_rest_are_refused():
+    with pytest.raises(InputError, match="Scale Hint"):
+        filled(0.2).bias(torch.arange(2), torch.arange(2), None)
+    with pytest.raises(InputError, match="excluded"):
+        embeddings.build("lbpe", tasks.get("copy"), width=16, heads=2, other="soft")
+
+
+@pytest.fixture(scope="module")
+def trained():
+    task = tasks.get("copy")
+    torch.manual_seed(0)
+    made = embeddings.build("lbpe-sh", task, width=32, heads=4)
+    model = lgcourse.Transformer(len(task.vocabulary), made, 1, 32, 4)
+    lgcourse.fit(model, task, range(1, 7), steps=500, seed=0, device="cpu")
+    return task, model
+
+
+def test_copy_finds_its_form_by_itself_and_is_right_at_ten_times_the_length(trained):
+    task, model = trained
+    assert any("i - j - n = 0" in line for line in model.embedding.words())
+    assert lgcourse.evaluate(model, task, [6, 60], 50, 0).exact_match == {6: 1.0, 60: 1.0}
+
+
+def test_theory_predicts_from_the_relation_that_was_found(trained):
+    task, model = trained
+    assert predict(task, model.embedding.relation, range(1, 7), [60]).generalises
+
+
+def test_without_the_hint_no_relation_is_found_that_reaches_further():
+    task = tasks.get("copy")
+    torch.manual_seed(0)
+    made = embeddings.build("lbpe", task, width=32, heads=4)
+    model = lgcourse.Transformer(len(task.vocabulary), made, 1, 32, 4)
+    lgcourse.fit(model, task, range(1, 7), steps=500, seed=0, device="cpu")
+    assert lgcourse.evaluate(model, task, [50], 50, 0).exact_match[50] <= 0.05
+    assert not predict(task, model.embedding.relation, range(1, 7), [50]).generalises
