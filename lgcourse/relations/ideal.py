@@ -128,7 +128,7 @@ class CircuitRelation(Relation):
     def at(self, query, key, scale=None):
         keys, ids = (slots.to(query.device) for slots in self._slots(scale))
         row = query.clamp(max=len(keys) - 1)  # the last row is empty
-        result = torch.full_like(query + key, self.other)
+        result = torch.full_like(query + key, self.size - 1)
         for slot in range(keys.shape[1]):
             result = torch.where(keys[row, slot] == key, ids[row, slot], result)
         return result
@@ -202,7 +202,9 @@ def _at_every_scale(terms: list[Term], largest: Scale) -> list[Term] | None:
             return None
         sizes = sizes_of(largest)
         if any(factor < 0 for bound in term.where for factor in bound.factors):
-            where = [bound(sizes=sizes) >= 0 for bound in term.where]  # holds at the largest: at all
+            where = [
+                bound(sizes=sizes) >= 0 for bound in term.where
+            ]  # holds at the largest: at all
             if not all(where):
                 return None
         elif any(bound.factors for bound in term.where):

@@ -72,7 +72,7 @@ class TermRelation(Relation):
 
     def at(self, query, key, scale=None):
         scale = 1 if scale is None else scale
-        ids = torch.full_like(query + key, self.other)
+        ids = torch.full_like(query + key, self.size - 1)
         for rows in self._rows.values():
             inside = rows[0].allows(query, scale)
             for term in rows:
@@ -83,7 +83,7 @@ class TermRelation(Relation):
         scale = 1 if scale is None else scale
         slots = max(map(len, self._rows.values()), default=1)
         keys = query.new_full((slots, len(query)), -1)
-        ids = torch.full_like(keys, self.other)
+        ids = torch.full_like(keys, self.size - 1)
         for rows in self._rows.values():
             inside = rows[0].allows(query, scale)
             for slot, term in enumerate(rows):

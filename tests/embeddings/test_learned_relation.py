@@ -37,7 +37,7 @@ def plain_strength(made, head, i, j):
     for f, form in enumerate(made.forms):
         value = form.a * i + form.b * j + form.c * N
         if abs(value) <= 3 and (int(made.stage) == 0 or bool(made.kept[head, f, value + 3])):
-            total += powers[f] / sum(powers) * float(made.table[head, f, value + 3])
+            total += powers[f] / sum(powers) * made.table[head, f, value + 3].item()
             inside = True
     return total, inside
 
