@@ -161,7 +161,7 @@ class LearnedRelation(PositionEmbedding):
         self._need(scale)
         dtype = wide(self.table).dtype
         place = (scale, len(query), len(key), query.device, dtype)
-        whole = len(query) == len(key)  # a pass over a whole sequence: the same at each step
+        whole = torch.equal(query, key) and int(query[0]) == 0  # a whole sequence: as at each step
         if whole and place in self._cells:
             return self._cells[place]
         values = torch.stack(
@@ -170,7 +170,8 @@ class LearnedRelation(PositionEmbedding):
         window = torch.arange(-WINDOW, WINDOW + 1, device=query.device)
         cells = (values[:, None] == window[None, :, None, None]).to(dtype)  # f w q k
         cells = cells.flatten(0, 1).flatten(1)
-        if whole and cells.numel() < LARGEST_CACHED:
+        # a tensor made in inference mode could not be used in training later
+        if whole and cells.numel() < LARGEST_CACHED and not torch.is_inference_mode_enabled():
             self._cells[place] = cells
         return cells
 

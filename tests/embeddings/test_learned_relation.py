@@ -56,6 +56,15 @@ def test_the_bias_of_each_stage_is_the_equation(share):
                 assert float(bias[head, i, j]) == pytest.approx(want, abs=1e-3)
 
 
+def test_a_late_pair_does_not_stand_for_the_first_one():
+    made, one = filled(0.2), torch.zeros(1, dtype=torch.long)
+    late = made.bias(one + 9, one + 9, N)
+    first = made.bias(one, one, N)
+    again = filled(0.2)
+    assert torch.equal(first, again.bias(one, one, N))
+    assert torch.equal(late, again.bias(one + 9, one + 9, N)) and not torch.equal(late, first)
+
+
 def test_the_named_keys_are_all_that_the_bias_leaves():
     made, at = filled(0.9), torch.arange(LENGTH)
     keys, values = made.named(at, N)
@@ -102,6 +111,14 @@ def test_copy_finds_its_form_by_itself_and_is_right_at_ten_times_the_length(trai
     task, model = trained
     assert any("i - j - n = 0" in line for line in model.embedding.words())
     assert lgcourse.evaluate(model, task, [6, 60], 50, 0).exact_match == {6: 1.0, 60: 1.0}
+
+
+def test_training_goes_on_after_an_evaluation():
+    task = tasks.get("copy")
+    made = embeddings.build("lbpe-sh", task, width=16, heads=2)
+    model = lgcourse.Transformer(len(task.vocabulary), made, 1, 16, 2)
+    lgcourse.evaluate(model, task, [1, 2, 3], 4, 0)
+    assert lgcourse.fit(model, task, range(1, 4), steps=6, seed=0, device="cpu").steps == 6
 
 
 def test_theory_predicts_from_the_relation_that_was_found(trained):
