@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from lgcourse.errors import InputError, whole_number
 from lgcourse.relations.base import Relation, Scale
+from lgcourse.relations.forms import Term
 
 
 @dataclass
@@ -110,6 +111,15 @@ class PositionEmbedding(nn.Module):
         """Return the few keys that attention may read and their bias, or None if it reads all.
 
         One head may stand for all. An empty slot has key -1 and bias minus infinity.
+        """
+        return None
+
+    def named_terms(self) -> list[list[Term]] | None:
+        """Return, per head, the terms that name the keys it reads at every scale, or None.
+
+        Not None is a promise: a head reads the query itself and the keys for which one of its terms
+        holds, nothing else; and the bias of a pair depends only on the head, on which of its terms
+        hold, and on whether the key is the query. One head may stand for all.
         """
         return None
 

@@ -12,7 +12,7 @@ from lgcourse.embeddings.base import PositionEmbedding, soft_only, wide
 from lgcourse.embeddings.table import CONSTANT, EXCLUDED, STRENGTH
 from lgcourse.errors import InputError
 from lgcourse.relations.cells import CellRelation
-from lgcourse.relations.forms import Form
+from lgcourse.relations.forms import Form, Term
 
 WINDOW = 3  # values -3..3 of each form can be named
 PAIRS = ((0, 1), (1, -1), (1, 1), (1, -2))  # factors of i and j; (1, -2): two answers per operand
@@ -124,6 +124,14 @@ class LearnedRelation(PositionEmbedding):
         keys = torch.stack([pad(k, (0, r), value=-1) for (k, _), r in zip(rows, room, strict=True)])
         bias = [pad(b, (0, r), value=EXCLUDED) for (_, b), r in zip(rows, room, strict=True)]
         return keys, torch.stack(bias)
+
+    def named_terms(self):
+        if int(self.stage) != FIXED:
+            return None
+        return [
+            [Term((form, value), form, value) for form, value in self.cells(head)]
+            for head in range(len(self.kept))
+        ]
 
     @property
     def relation(self):  # type: ignore[override]

@@ -99,6 +99,10 @@ class RelationTable(PositionEmbedding):
         strength = CONSTANT * wide(self.table[:, ids])  # h q r
         return keys.expand_as(strength), strength.masked_fill(keys < 0, EXCLUDED)
 
+    def named_terms(self):
+        terms = None if self.other == "soft" else self.relation.terms()
+        return None if terms is None else [terms]
+
 
 def table(name, task, width, heads, max_scale=None, positions=None, other="auto", **options):
     """Learned table over the relation of the same name; an id "other" is excluded by default."""
