@@ -86,9 +86,7 @@ class Family:
             return []
         each = range(self.first(sizes=sizes), self.last(sizes=sizes) + 1, self.step)
         return [
-            Step(
-                self.output(t, sizes), self.operator, tuple(place(t, sizes) for place in self.inputs)
-            )
+            Step(self.output(t, sizes), self.operator, tuple(at(t, sizes) for at in self.inputs))
             for t in each
         ]
 
