@@ -37,6 +37,8 @@ registry = Registry(
         "ape-sh": "lgcourse.embeddings.table:table",
         "lbpe": "lgcourse.embeddings.learned_relation:learned_relation",
         "lbpe-sh": "lgcourse.embeddings.learned_relation:learned_relation",
+        "lbpe-mlp": "lgcourse.embeddings.mlp_relation:mlp_relation",
+        "lbpe-mlp-sh": "lgcourse.embeddings.mlp_relation:mlp_relation",
     },
 )
 names = registry.names
@@ -55,9 +57,9 @@ def build(
         options: ``max_scale`` (largest scale that will be used, default 100), ``positions``
             (instead of ``max_scale``), ``other`` (``"soft"`` or ``"excluded"``, only where the
             relation has an id "other"); and of single ones: ``vectors`` and ``clip`` (rpe),
-            ``buckets`` and ``distance`` (t5), ``hidden`` (fire, dape), ``pairing`` and ``base``
-            (rope), ``around`` (randomized, dape), ``largest`` (randomized, cope), ``offset``
-            (abacus), ``window`` (rpe-sh).
+            ``buckets`` and ``distance`` (t5), ``hidden`` (fire, dape, lbpe-mlp), ``pairing`` and
+            ``base`` (rope), ``around`` (randomized, dape), ``largest`` (randomized, cope),
+            ``offset`` (abacus), ``window`` (rpe-sh).
 
     Returns:
         A `PositionEmbedding`.

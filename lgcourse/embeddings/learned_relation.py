@@ -6,22 +6,24 @@ from collections.abc import Sequence
 from itertools import product
 
 import torch
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from lgcourse.embeddings.base import PositionEmbedding, soft_only, wide
+from lgcourse.embeddings.segments import SegmentVectors
 from lgcourse.embeddings.table import CONSTANT, EXCLUDED, STRENGTH
 from lgcourse.errors import InputError
+from lgcourse.relations.base import positions_for
 from lgcourse.relations.cells import CellRelation
 from lgcourse.relations.forms import Form, Term
 
-WINDOW = 3  # values -3..3 of each form can be named
+WINDOW = 3  # with a hint, values -3..3 of each form can be named
 PAIRS = ((0, 1), (1, -1), (1, 1), (1, -2))  # factors of i and j; (1, -2): two answers per operand
-SOFT, PRUNED, FIXED = 0, 1, 2
-PRUNE_AT, FIX_AT = 0.5, 0.8  # shares of the training at which the stages begin
-COLDEST = 0.1  # temperature of the gates from PRUNE_AT on
+SOFT, CHOSEN, FIXED = 0, 1, 2
+CHOOSE_AT, FIX_AT = 0.5, 0.8  # shares of the training at which the stages begin
+COLDEST = 0.1  # temperature of the gates from CHOOSE_AT on
 LEAST = 1.0  # a cell of less strength is outweighed by many other keys, see `LearnedRelation`
 JITTER = 2.5
-LARGEST_CACHED = 2**20
 
 
 def candidate_forms(sizes: int = 1, hinted: bool = True) -> list[Form]:
@@ -44,13 +46,14 @@ class LearnedRelation(PositionEmbedding):
     """LBPE: the relation itself is learned with the model, from the task's loss alone.
 
     A cell (f, w) of a head h holds the pairs with u_f(i, j, n) = w, for an integer form u_f and a
-    value |w| <= 3. Its strength is softmax(gate[h] / T)[f] table[h, f, w]. A pair's strength s is
-    the sum over its cells; a pair in no cell has strength 0. Training goes through three stages:
+    value |w| <= window. Its strength is softmax(gate[h] / T)[f] table[h, f, w]. A pair's strength s
+    is the sum over its cells; a pair in no cell has strength 0. Training goes through three stages:
 
     soft:    bias = 8 log(keys_i + 1) s, while T falls from 1 to 0.1: forms compete within a head.
-    pruned:  cells with 8 s <= 1 are dropped and keys outside the rest are excluded; the length
-             factor is multiplied by a draw from U(1, 2.5) per step.
-    fixed:   the cells stay as they are, bias = 27 s: no factor depends on the length any more.
+    chosen:  once, the cells with 8 s > 1 are chosen and the gates stop; from then on keys outside
+             the chosen cells are excluded. The length factor is multiplied by a draw from U(1, 2.5)
+             per step, so that the model meets the sharp attention of long inputs.
+    fixed:   bias = 27 s: no factor depends on the length any more.
 
     The best of m keys outweighs each of the others by m^(8 s), so a cell with 8 s <= 1 would drown
     in a long input. The query itself always stays. What is left is a finite relation that can be
@@ -62,6 +65,8 @@ class LearnedRelation(PositionEmbedding):
     Args:
         forms: the forms to choose from.
         heads: number of heads.
+        window: the largest absolute value of a form that a cell can name.
+        segments: vectors for the parts of the input, added to the tokens; None: none.
 
     >>> found = LearnedRelation(candidate_forms(), heads=2)
     >>> found.bias(torch.arange(4), torch.arange(4), scale=1).shape
@@ -69,49 +74,67 @@ class LearnedRelation(PositionEmbedding):
     """
 
     per_layer = True
-    recommended = {"layers": 1, "learning_rate": 6e-3, "steps": 1500}
     rates = {"gates": 2e-2}
     stage: Tensor
     temperature: Tensor
     kept: Tensor
 
-    def __init__(self, forms: Sequence[Form], heads: int):
+    def __init__(
+        self,
+        forms: Sequence[Form],
+        heads: int,
+        window: int = WINDOW,
+        segments: SegmentVectors | None = None,
+    ):
         super().__init__()
-        self.forms, self.uses_scale = list(forms), any(form.uses_scale for form in forms)
-        values = 2 * WINDOW + 1
-        self.table = nn.Parameter(torch.zeros(heads, len(self.forms), values))
+        self.forms, self.window, self.segments = list(forms), window, segments
+        self.uses_scale = any(form.uses_scale for form in self.forms)
+        sizes = len(self.forms[0].factors)  # more sizes, more forms to choose from: more steps
+        self.recommended = {"layers": 1, "learning_rate": 6e-3, "steps": 1500 * sizes}
+        cells = (heads, len(self.forms), 2 * window + 1)
+        self.table = nn.Parameter(torch.zeros(cells))
         self.gates = nn.Parameter(0.01 * torch.randn(heads, len(self.forms)))
-        kept = torch.ones(heads, len(self.forms), values, dtype=torch.bool)
-        self.register_buffer("kept", kept)
+        self.register_buffer("kept", torch.ones(cells, dtype=torch.bool))
         self.register_buffer("stage", torch.tensor(SOFT))
         self.register_buffer("temperature", torch.tensor(1.0))
         self.jitter = 1.0
-        self._cells: dict[tuple, Tensor] = {}
+        self._cells: dict[tuple, tuple[Tensor, Tensor]] = {}
 
     def anneal(self, share: float, source: torch.Generator) -> None:
         """Set the stage, temperature and jitter of the next update."""
-        self.temperature.fill_(COLDEST ** min(1.0, share / PRUNE_AT))
-        self.stage.fill_(SOFT if share < PRUNE_AT else PRUNED if share < FIX_AT else FIXED)
-        self.jitter = 1.0
-        if PRUNE_AT <= share < FIX_AT:
-            self.jitter += (JITTER - 1.0) * float(torch.rand((), generator=source))
+        self.temperature.fill_(COLDEST ** min(1.0, share / CHOOSE_AT))
+        if share >= CHOOSE_AT and int(self.stage) == SOFT:
             self.kept.copy_(STRENGTH * self.strength().detach() > LEAST)
+        self.stage.fill_(SOFT if share < CHOOSE_AT else CHOSEN if share < FIX_AT else FIXED)
+        self.jitter = 1.0
+        if int(self.stage) == CHOSEN:
+            self.jitter += (JITTER - 1.0) * float(torch.rand((), generator=source))
 
-    def strength(self) -> Tensor:
-        """Return the strength of every cell, ``[h f w]``."""
-        gate = torch.softmax(wide(self.gates) / self.temperature.to(wide(self.gates).dtype), dim=1)
-        return gate[:, :, None] * wide(self.table)
+    def strength(self) -> Float[Tensor, "h f w"]:
+        """Return the strength of every cell; the gates learn in the soft stage only."""
+        gates = wide(self.gates if int(self.stage) == SOFT else self.gates.detach())
+        share = torch.softmax(gates / self.temperature.to(gates.dtype), dim=1)
+        return share[:, :, None] * wide(self.table)
+
+    def embed(self, x, positions, context=None):
+        return x if self.segments is None else self.segments(x, context)
 
     def bias(self, query, key, scale, context=None):
-        cells = self._cells_of(query, key, scale)  # (f w) (q k)
+        cell, pair = self._cells_of(query, key, scale)
+        shape = (len(self.kept), len(query), len(key))
+
+        def spread(values: Float[Tensor, "h f w"]) -> Float[Tensor, "h q k"]:
+            """Add up, for every pair, the values of its cells."""
+            empty = values.new_zeros(shape).flatten(1)
+            return empty.index_add(1, pair, values.flatten(1)[:, cell]).view(shape)
+
         strength = self.strength()
-        shape = (-1, len(query), len(key))
         if int(self.stage) == SOFT:
-            return self._factor(query, strength) * (strength.flatten(1) @ cells).view(shape)
-        summed = ((strength * self.kept).flatten(1) @ cells).view(shape)
-        inside = (self.kept.flatten(1).to(cells.dtype) @ cells).view(shape) > 0
+            return self._factor(query, strength) * spread(strength)
+        inside = spread(self.kept.to(strength.dtype)) > 0
         own = query[:, None] == key[None, :]
-        return (self._factor(query, strength) * summed).masked_fill(~(inside | own), EXCLUDED)
+        bias = self._factor(query, strength) * spread(strength * self.kept)
+        return bias.masked_fill(~(inside | own), EXCLUDED)
 
     def named(self, query, scale):
         if int(self.stage) != FIXED:
@@ -135,7 +158,7 @@ class LearnedRelation(PositionEmbedding):
 
     @property
     def relation(self):  # type: ignore[override]
-        """The relation of each head, strongest cell first; None before the first pruning."""
+        """The relation of each head, strongest cell first; None before the cells are chosen."""
         if int(self.stage) == SOFT:
             return None
         return [
@@ -143,11 +166,11 @@ class LearnedRelation(PositionEmbedding):
         ]
 
     def cells(self, head: int) -> list[tuple[Form, int]]:
-        """Return the kept cells of a head, strongest first."""
+        """Return the chosen cells of a head, strongest first."""
         strength = self.strength()[head].detach()
         places = self.kept[head].nonzero().tolist()
         places.sort(key=lambda place: -float(strength[place[0], place[1]]))
-        return [(self.forms[f], w - WINDOW) for f, w in places]
+        return [(self.forms[f], w - self.window) for f, w in places]
 
     def words(self) -> list[str]:
         """Return what each head reads, in words."""
@@ -164,24 +187,23 @@ class LearnedRelation(PositionEmbedding):
         factor = STRENGTH * torch.log((query + 2).to(like.dtype))[:, None]  # keys_i + 1 = i + 2
         return factor * (self.jitter if self.training else 1.0)
 
-    def _cells_of(self, query, key, scale):
-        """Return which pair lies in which cell, as numbers ``[(f w) (q k)]``."""
+    def _cells_of(self, query, key, scale) -> tuple[Int[Tensor, " m"], Int[Tensor, " m"]]:
+        """Return all m memberships: which cell (f w) holds which pair (q k)."""
         self._need(scale)
-        dtype = wide(self.table).dtype
-        place = (scale, len(query), len(key), query.device, dtype)
+        place = (scale, len(query), len(key), query.device)
         whole = torch.equal(query, key) and int(query[0]) == 0  # a whole sequence: as at each step
         if whole and place in self._cells:
             return self._cells[place]
-        values = torch.stack(
-            [form(query[:, None], key[None, :], scale) for form in self.forms]
-        )  # f q k
-        window = torch.arange(-WINDOW, WINDOW + 1, device=query.device)
-        cells = (values[:, None] == window[None, :, None, None]).to(dtype)  # f w q k
-        cells = cells.flatten(0, 1).flatten(1)
+        i, j = query[:, None], key[None, :]
+        values = torch.stack([form(i, j, scale).expand(len(query), -1) for form in self.forms])
+        inside = (values.abs() <= self.window) & (j <= i)  # f q k
+        form, row, column = inside.nonzero(as_tuple=True)
+        cell = form * (2 * self.window + 1) + values[inside] + self.window
+        found = cell, row * len(key) + column
         # a tensor made in inference mode could not be used in training later
-        if whole and cells.numel() < LARGEST_CACHED and not torch.is_inference_mode_enabled():
-            self._cells[place] = cells
-        return cells
+        if whole and not torch.is_inference_mode_enabled():
+            self._cells[place] = found
+        return found
 
     def _named_by(self, head, query, scale):
         """Return the keys that a head reads and their bias, ``[q r]``; the query comes last."""
@@ -192,18 +214,13 @@ class LearnedRelation(PositionEmbedding):
         strength = self.strength()[head]
         summed = torch.zeros(keys.shape, dtype=strength.dtype, device=query.device)
         for f, w in self.kept[head].nonzero().tolist():
-            holds = self.forms[f](query[:, None], keys, scale) == w - WINDOW
+            holds = self.forms[f](query[:, None], keys, scale) == w - self.window
             summed = summed + torch.where(holds, strength[f, w], 0.0)
         return keys, (CONSTANT * summed).masked_fill(keys < 0, EXCLUDED)
 
     def _need(self, scale):
         if scale is None and self.uses_scale:
             raise InputError("a learned relation with Scale Hint needs the scale of the instance")
-
-    def __deepcopy__(self, memo):
-        copied = type(self)(self.forms, len(self.kept)).to(self.table.device, self.table.dtype)
-        copied.load_state_dict(self.state_dict())
-        return copied.train(self.training)
 
 
 def learned_relation(name, task, width, heads, max_scale=None, positions=None, other="auto"):
@@ -212,4 +229,8 @@ def learned_relation(name, task, width, heads, max_scale=None, positions=None, o
         raise InputError(f"'{name}' ends with 'other' excluded; use other='auto'")
     if other != "excluded":
         soft_only(name, other)
-    return LearnedRelation(candidate_forms(getattr(task, "sizes", 1), name.endswith("-sh")), heads)
+    hinted = name.endswith("-sh")
+    window = WINDOW if hinted else positions_for(task, max_scale, positions) - 1
+    segments = None if task is None else SegmentVectors.of(task, width)
+    forms = candidate_forms(getattr(task, "sizes", 1), hinted)
+    return LearnedRelation(forms, heads, window, segments)

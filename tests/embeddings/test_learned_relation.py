@@ -90,6 +90,36 @@ def test_the_relation_is_readable_and_survives_copies():
     assert filled(0.2).relation is None and filled(0.2).named(torch.arange(2), 1) is None
 
 
+def test_cells_are_chosen_once_by_their_strength_and_gates_stop_then():
+    made, source = filled(0.2), torch.Generator().manual_seed(1)
+    made.anneal(0.5, source)
+    want = torch.softmax(made.gates / 0.1, dim=1)[:, :, None] * made.table * 8 > 1
+    assert torch.equal(made.kept, want) and 0 < int(want.sum()) < want.numel()
+    with torch.no_grad():
+        made.table.zero_()
+    made.anneal(0.7, source)
+    assert torch.equal(made.kept, want), "a cell that gets weak later stays"
+    at = torch.arange(LENGTH)
+    made.bias(at, at, N).nan_to_num(neginf=0.0).sum().backward()
+    assert made.gates.grad is None and made.table.grad is not None
+
+
+def test_two_sizes_choose_from_more_forms_and_get_more_steps():
+    one, two = (
+        embeddings.build("lbpe-sh", tasks.get(name), width=16, heads=2)
+        for name in ("addition", "addition-unequal")
+    )
+    assert len(two.forms) == 3 * len(one.forms)
+    assert two.recommended == one.recommended | {"steps": 2 * one.recommended["steps"]}
+
+
+def test_without_a_hint_a_cell_can_name_any_distance_of_the_layout():
+    task = tasks.get("parity-cot-padded", width=30)
+    made = embeddings.build("lbpe", task, width=16, heads=2, max_scale=30)
+    assert made.window == task.length(30) - 1
+    assert embeddings.build("lbpe-sh", task, width=16, heads=2).window == 3
+
+
 def test_a_missing_scale_and_a_soft_rest_are_refused():
     with pytest.raises(InputError, match="Scale Hint"):
         filled(0.2).bias(torch.arange(2), torch.arange(2), None)
