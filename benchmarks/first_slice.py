@@ -19,8 +19,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Lock
 
-ROOT = Path(__file__).resolve().parents[1]
-RESULTS = ROOT / "benchmarks" / "results" / "first_slice.jsonl"
+import store
+from store import ROOT, between, spread
+
+RESULTS = store.RESULTS / "first_slice.jsonl"
 MARKS = ("<!-- first slice: begin -->", "<!-- first slice: end -->")
 SEEDS = range(5)
 MOVES = ("copy", "reverse", "shift", "parity-cot")
@@ -42,9 +44,7 @@ def arguments(task: str, pe: str, scales: str, options: str, seed: int) -> list[
 
 def stored() -> list[dict]:
     """Return the rows that are there."""
-    if not RESULTS.exists():
-        return []
-    return [json.loads(line) for line in RESULTS.read_text(encoding="utf-8").splitlines()]
+    return store.stored("first_slice")
 
 
 def run_missing(jobs: int) -> None:
@@ -111,17 +111,9 @@ def table(rows: list[dict]) -> str:
     return "\n".join(lines)
 
 
-def spread(label: str, values: list[float]) -> str:
-    """Return the lowest and highest of some scores, or the one value that all share."""
-    low, high = min(values), max(values)
-    return f"{label}: {low:.3f}" if low == high else f"{label}: {low:.3f} to {high:.3f}"
-
-
 def with_table(readme: str, rows: list[dict]) -> str:
     """Return the README with the table between its two marks."""
-    before, rest = readme.split(MARKS[0])
-    _, after = rest.split(MARKS[1])
-    return f"{before}{MARKS[0]}\n{table(rows)}\n{MARKS[1]}{after}"
+    return between(readme, MARKS, table(rows))
 
 
 def main() -> None:

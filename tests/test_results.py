@@ -1,15 +1,13 @@
 """Stored results and the tables made from them are in step, and the issue's commands made them."""
 
-import importlib.util
+import json
 from pathlib import Path
 
+import first_slice
 import pytest
+import store
 
 ROOT = Path(__file__).resolve().parents[1]
-spec = importlib.util.spec_from_file_location("first_slice", ROOT / "benchmarks" / "first_slice.py")
-assert spec is not None and spec.loader is not None
-first_slice = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(first_slice)
 
 
 def test_the_table_of_the_readme_is_the_one_of_the_stored_rows():
@@ -36,3 +34,26 @@ def test_a_changed_row_changes_the_table(change):
         task, pe = rows[0]["task"], rows[0]["pe"]
         rows = [row for row in rows if (row["task"], row["pe"]) != (task, pe)]
     assert first_slice.with_table(readme, rows) != readme
+
+
+# --- rows -----------------------------------------------------------------------------------------
+def test_runs_are_made_once_and_a_line_that_was_cut_off_is_made_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(store, "RESULTS", tmp_path)
+    plans = [{"x": x} for x in range(3)]
+    store.run_missing("tried", plans[:2], dict, 1, str)
+    path = tmp_path / "tried.jsonl"
+    path.write_text(path.read_text()[:-4])  # killed while the second line was written
+    store.run_missing("tried", plans, dict, 2, str)
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    assert sorted(row["plan"]["x"] for row in rows) == [0, 1, 2]
+    assert all(row["x"] == row["plan"]["x"] for row in rows)
+    before = path.read_bytes()
+    store.run_missing("tried", plans, dict, 2, str)
+    assert path.read_bytes() == before
+
+
+def test_a_table_stands_between_its_marks_and_the_rest_stays():
+    text = "a <!-- 1 --> old <!-- 2 --> b"
+    assert store.between(text, ("<!-- 1 -->", "<!-- 2 -->"), "new") == (
+        "a <!-- 1 -->\nnew\n<!-- 2 --> b"
+    )
