@@ -176,9 +176,9 @@ def summary(rows: list[store.Row]) -> str:
     agreed = sum(bool(r["agrees"]) for r in counted)
     note = (
         f"Training on sizes 1 to 10, {SAMPLES} fresh samples per scale ({LONG_SAMPLES} from 500 "
-        f"on); hard: the task's hardest samples, such as carries over the whole length. In {agreed} of "
-        f"{len(counted)} runs of the first table the learned relation names every operand by an id "
-        f"of its own. Seconds: one thread, two runs at a time; each had at least "
+        "on); hard: the task's hardest samples, such as carries over the whole length. In "
+        f"{agreed} of {len(counted)} runs of the first table the learned relation names every "
+        "operand by an id of its own. Seconds: one thread, two runs at a time; each had at least "
         f"{100 * min(1, slow):.0f} % of a core. torch {versions['torch']}, Python "
         f"{versions['python']}, {versions['machine']}."
     )
