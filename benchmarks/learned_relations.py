@@ -5,7 +5,7 @@ Each row is one run of ``lgcourse train`` (its command is stored in the row) wit
 
     python benchmarks/learned_relations.py            run what is missing, two runs at a time
     python benchmarks/learned_relations.py --part main --seeds 2     a part of it
-    python benchmarks/learned_relations.py --table    write the table of README.md
+    python benchmarks/learned_relations.py --table    write the tables of README.md and RESULTS.md
 """
 
 from __future__ import annotations
@@ -64,6 +64,14 @@ PARTS = {
         *(plan(task, "lbpe-mlp-sh", (10, 20, 50), ()) for task in ("copy", "addition")),
         *(plan(task, "rpe-sh", (10, 20, 50), ()) for task in ("copy", "reverse", "addition")),
     ],
+}
+
+TITLES = {
+    "deep": "More layers",
+    "no hint": "LBPE without a hint: padded layouts, and unpadded copy, where it must fail",
+    "by hand": "The ideal relation, 10 to 1,000 digits",
+    "contrast": "Contrast: a relation without a form (lbpe-mlp-sh), and a fixed one with learned "
+    "numbers (rpe-sh)",
 }
 
 
@@ -170,24 +178,43 @@ def generalised(row: store.Row) -> bool:
 
 
 def summary(rows: list[store.Row]) -> str:
-    """Return all tables with a note on how they were made."""
+    """Return the main table with a note on how it was made."""
     counted = [r for r in rows if r["plan"]["part"] == "main"]
-    versions, slow = counted[0]["versions"], min(r["cpu_share"] for r in counted)
     agreed = sum(bool(r["agrees"]) for r in counted)
     note = (
-        f"Training on sizes 1 to 10, {SAMPLES} fresh samples per scale ({LONG_SAMPLES} from 500 "
+        f"Training on sizes 1 to 10; {SAMPLES} fresh samples per scale ({LONG_SAMPLES} from 500 "
         "on); hard: the task's hardest samples, such as carries over the whole length. In "
-        f"{agreed} of {len(counted)} runs of the first table the learned relation names every "
-        "operand by an id of its own. Seconds: one thread, two runs at a time; each had at least "
+        f"{agreed} of {len(counted)} runs the learned relation names every operand by an id of its "
+        f"own. {machine(counted)}"
+    )
+    return f"{table(rows, 'main')}\n\n{note}"
+
+
+def details(rows: list[store.Row]) -> str:
+    """Return the tables of the other parts."""
+    others = [r for r in rows if r["plan"]["part"] != "main"]
+    tables = [f"**{TITLES[part]}**\n\n{table(rows, part)}" for part in TITLES]
+    return "\n\n".join([*tables, machine(others)])
+
+
+def machine(rows: list[store.Row]) -> str:
+    """Say how the seconds were taken."""
+    versions, slow = rows[0]["versions"], min(r["cpu_share"] for r in rows)
+    return (
+        "Seconds: training on one thread, two runs at a time; each run had at least "
         f"{100 * min(1, slow):.0f} % of a core. torch {versions['torch']}, Python "
         f"{versions['python']}, {versions['machine']}."
     )
-    return "\n\n".join([*(table(rows, part) for part in PARTS), note])
 
 
-def with_table(readme: str, rows: list[store.Row]) -> str:
-    """Return the README with the tables between their marks."""
-    return store.between(readme, MARKS, summary(rows))
+def with_table(text: str, rows: list[store.Row]) -> str:
+    """Return README.md with the main table between its marks."""
+    return store.between(text, MARKS, summary(rows))
+
+
+def with_details(text: str, rows: list[store.Row]) -> str:
+    """Return RESULTS.md with the other tables between their marks."""
+    return store.between(text, MARKS, details(rows))
 
 
 def say(row: store.Row) -> str:
@@ -204,9 +231,9 @@ def main() -> None:
     if not chosen.table:
         for part in [chosen.part] if chosen.part else PARTS:
             store.run_missing(NAME, wanted(part, chosen.seeds), one, chosen.jobs, say)
-    readme = store.ROOT / "README.md"
-    text = with_table(readme.read_text(encoding="utf-8"), store.stored(NAME))
-    readme.write_text(text, encoding="utf-8")
+    rows = store.stored(NAME)
+    store.rewrite(store.ROOT / "README.md", with_table, rows)
+    store.rewrite(store.ROOT / "benchmarks" / "RESULTS.md", with_details, rows)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ on unpadded addition, the scale-free `ideal` on addition padded to W digits. Bot
 25 steps. Wrong hints are the negative control, in testing and in training.
 
     python benchmarks/scale_hint.py            run what is missing, two runs at a time
-    python benchmarks/scale_hint.py --table    write the table of README.md
+    python benchmarks/scale_hint.py --table    write the table of RESULTS.md
 """
 
 from __future__ import annotations
@@ -217,14 +217,14 @@ def wrong_table(rows: list[store.Row]) -> list[str]:
     return lines
 
 
-def with_table(readme: str, rows: list[store.Row]) -> str:
-    """Return the README with the tables between their marks."""
-    return store.between(readme, MARKS, summary(rows))
+def with_table(text: str, rows: list[store.Row]) -> str:
+    """Return RESULTS.md with the tables between their marks."""
+    return store.between(text, MARKS, summary(rows))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--table", action="store_true", help="only write the tables of README.md")
+    parser.add_argument("--table", action="store_true", help="only write the tables of RESULTS.md")
     parser.add_argument("--seeds", type=int, default=SEEDS, help="seeds 0..N-1")
     parser.add_argument("--jobs", type=int, default=2, help="runs at a time")
     chosen = parser.parse_args()
@@ -232,9 +232,7 @@ def main() -> None:
         store.run_missing(
             NAME, list(wanted(chosen.seeds)), one, chosen.jobs, lambda r: str(r["plan"])
         )
-    readme = store.ROOT / "README.md"
-    text = with_table(readme.read_text(encoding="utf-8"), store.stored(NAME))
-    readme.write_text(text, encoding="utf-8")
+    store.rewrite(store.ROOT / "benchmarks" / "RESULTS.md", with_table, store.stored(NAME))
 
 
 if __name__ == "__main__":

@@ -88,6 +88,11 @@ def between(text: str, marks: tuple[str, str], table: str) -> str:
     return f"{before}{marks[0]}\n{table}\n{marks[1]}{after}"
 
 
+def rewrite(path: Path, make: Callable[[str, list[Row]], str], rows: list[Row]) -> None:
+    """Write a text again with the tables that the rows give."""
+    path.write_text(make(path.read_text(encoding="utf-8"), rows), encoding="utf-8")
+
+
 def spread(label: str, values: list[float]) -> str:
     """Return the lowest and highest of some scores, or the one value that all share."""
     low, high = min(values), max(values)

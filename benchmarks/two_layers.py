@@ -8,7 +8,7 @@ these queries were the cause: nothing tells them what to read, they attend to ev
 they collect changes with the length; layer 2 reads it.
 
     python benchmarks/two_layers.py            run what is missing, two runs at a time
-    python benchmarks/two_layers.py --table    write the table of README.md
+    python benchmarks/two_layers.py --table    write the table of RESULTS.md
 """
 
 from __future__ import annotations
@@ -110,14 +110,14 @@ def summary(rows: list[store.Row]) -> str:
     return "\n".join(lines)
 
 
-def with_table(readme: str, rows: list[store.Row]) -> str:
-    """Return the README with the table between its marks."""
-    return store.between(readme, MARKS, summary(rows))
+def with_table(text: str, rows: list[store.Row]) -> str:
+    """Return RESULTS.md with the table between its marks."""
+    return store.between(text, MARKS, summary(rows))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--table", action="store_true", help="only write the table of README.md")
+    parser.add_argument("--table", action="store_true", help="only write the table of RESULTS.md")
     parser.add_argument("--seeds", type=int, default=SEEDS, help="seeds 0..N-1")
     parser.add_argument("--jobs", type=int, default=2, help="runs at a time")
     chosen = parser.parse_args()
@@ -126,9 +126,7 @@ def main() -> None:
         store.run_missing(
             NAME, plans, one, chosen.jobs, lambda r: f"{r['plan']} {r['exact_match']}"
         )
-    readme = store.ROOT / "README.md"
-    text = with_table(readme.read_text(encoding="utf-8"), store.stored(NAME))
-    readme.write_text(text, encoding="utf-8")
+    store.rewrite(store.ROOT / "benchmarks" / "RESULTS.md", with_table, store.stored(NAME))
 
 
 if __name__ == "__main__":

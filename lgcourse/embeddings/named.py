@@ -7,6 +7,7 @@ from typing import Any
 
 from lgcourse import embeddings, relations, tasks
 from lgcourse.errors import InputError, unknown_name
+from lgcourse.relations import saved
 from lgcourse.relations.base import Relation, Scale, sizes_of
 from lgcourse.tasks.base import Task
 from lgcourse.theory.circuits import covered
@@ -20,7 +21,8 @@ def relations_of(name: str, task: Any, size: int) -> Relation | list[Relation] |
     """Return the relation of an embedding or relation by its name; None where none is stated.
 
     Args:
-        name: a name in `lgcourse.relations` or `lgcourse.embeddings`.
+        name: a name in `lgcourse.relations` or `lgcourse.embeddings`, or a file FILE.json with
+            relations that were learned (`lgcourse.relations.saved`).
         task: the task.
         size: the largest size that will be asked for.
 
@@ -29,8 +31,10 @@ def relations_of(name: str, task: Any, size: int) -> Relation | list[Relation] |
         then the answer does not depend on it.
 
     Raises:
-        InputError: the name is neither.
+        InputError: the name is neither, or the file holds no relations for this task.
     """
+    if name.endswith(".json"):
+        return list(saved.load(name))
     known = dict.fromkeys([*embeddings.names(), *relations.names()])
     if name not in known:
         embeddings.refuse_hint(name)
@@ -63,7 +67,7 @@ def setting(name: str, pe: str, train_scale: int, test_scales: tuple[Scale, ...]
 
     Args:
         name: a name in `lgcourse.tasks`.
-        pe: a name in `lgcourse.embeddings` or `lgcourse.relations`.
+        pe: a name in `lgcourse.embeddings` or `lgcourse.relations`, or a file of relations.
         train_scale: training shows every scale up to this size.
         test_scales: the scales to predict.
 
