@@ -18,8 +18,9 @@ from lgcourse.relations.forms import Term
 from lgcourse.relations.terms import TermRelation
 
 Read = tuple[int, int, Hashable]  # (query, key, role)
-# With Scale Hint only the roles are collected beforehand: from all scales up to 64 (12 where there
-# are several sizes), and from the largest one, which shows those of tasks that always get new ones.
+# With Scale Hint not all scales are looked at beforehand, but those up to 64 (12 where there are
+# several sizes). For roles also the largest one, which shows those of tasks that always get new
+# ones.
 ROLE_SCALES = {1: 64}
 
 
@@ -57,43 +58,31 @@ class CircuitRelation(Relation):
     ):
         self.name, self.uses_scale, self.reads = name, hinted, reads
         scales = list(scales)
-        self.roles: dict[Hashable, int] = {}
-        union: dict[tuple[int, int], tuple[Hashable, Scale]] = {}
-        for scale in scales:
-            for _, _, role in self._checked_reads(scale):
-                self.roles.setdefault(role, len(self.roles))
-        if not hinted:
-            union = self._union(scales)
+        union = {} if hinted else self._union(scales)
+        roles = dict.fromkeys(role for scale in scales for _, _, role in self._checked_reads(scale))
+        self.roles = {role: index for index, role in enumerate(roles)}
         other = len(self.roles)
         self.other, self.size = other, other + 1
         self._pages: dict[Scale | None, tuple[Tensor, Tensor]] = {}
         if not hinted:
-            self._pages[None] = self._page((i, j, role) for (i, j), (role, _) in union.items())
+            self._pages[None] = self._page((i, j, role) for (i, j), role in union.items())
 
     def _checked_reads(self, scale: Scale) -> list[Read]:
-        reads = list(self.reads(scale))
-        seen: dict[tuple[int, int], Hashable] = {}
-        for query, key, role in reads:
-            if seen.setdefault((query, key), role) != role:
-                raise InputError(
-                    f"'{self.name}' at scale {scale}: the step at query {query} reads position "
-                    f"{key} as {seen[query, key]!r} and as {role!r}; a relation gives a pair one id"
-                )
-        return reads
+        return checked_reads(self.reads, scale, self.name)
 
-    def _union(self, scales):
+    def _union(self, scales) -> dict[tuple[int, int], Hashable]:
         """Lay all scales over each other; queries that make no step at a scale are free there."""
-        union: dict[tuple[int, int], tuple[Hashable, Scale]] = {}
+        union: dict[tuple[int, int], Hashable] = {}
         keys_of: dict[int, tuple[dict[int, Hashable], Scale]] = {}
         for scale in scales:
             rows: dict[int, dict[int, Hashable]] = {}
-            for query, key, role in self.reads(scale):
+            for query, key, role in self._checked_reads(scale):
                 rows.setdefault(query, {})[key] = role
             for query, row in rows.items():
                 before, earlier = keys_of.setdefault(query, (row, scale))
                 if before != row:
                     self._refuse(query, before, earlier, row, scale)
-                union.update({(query, key): (role, scale) for key, role in row.items()})
+                union.update({(query, key): role for key, role in row.items()})
         return union
 
     def _refuse(self, query, before, earlier, row, scale):
@@ -153,6 +142,19 @@ class CircuitRelation(Relation):
         return " ".join(map(str, role)) if isinstance(role, tuple) else str(role)
 
 
+def checked_reads(reads: Callable[[Scale], list[Read]], scale: Scale, name: str) -> list[Read]:
+    """Return what a circuit reads at a scale; one position in two roles of a step is an error."""
+    seen: dict[tuple[int, int], Hashable] = {}
+    read = list(reads(scale))
+    for query, key, role in read:
+        if seen.setdefault((query, key), role) != role:
+            raise InputError(
+                f"'{name}' at scale {scale}: the step at query {query} reads position {key} as "
+                f"{seen[query, key]!r} and as {role!r}; a relation gives a pair one id"
+            )
+    return read
+
+
 def ideal(task=None, max_scale=None, positions=None) -> Relation:
     """The scale-free ideal relation of a task; an error where the layout moves operands with n."""
     return _from_task(task, max_scale, hinted=False)
@@ -168,12 +170,14 @@ def _from_task(task, max_scale, hinted) -> Relation:
     if task is None:
         raise InputError(f"relation '{name}' is derived from a circuit: give a task")
     largest = max_scale if max_scale is not None else largest_scale(task)
+    task.check_scale(largest)
     terms = getattr(task, "terms", lambda: None)()
+    if terms is not None and not hinted:
+        terms = _at_every_scale(terms, largest)
     if terms is not None:
-        terms = terms if hinted else _at_every_scale(terms, largest)
-    if terms is not None:
-        roles = CircuitRelation(task.reads, _few_scales(task, largest), True, "ideal").roles
-        return TermRelation(terms, name, roles)
+        for scale in _few_scales(task, largest):
+            checked_reads(task.reads, scale, name)
+        return TermRelation(terms, name)
     scales = [*_few_scales(task, largest), largest] if hinted else list(task.scales(largest))
     relation = CircuitRelation(task.reads, scales, hinted, "ideal")
     relation.name = name
@@ -181,7 +185,7 @@ def _from_task(task, max_scale, hinted) -> Relation:
 
 
 def _few_scales(task, largest: Scale) -> list[Scale]:
-    """Return the small scales whose circuits are looked through for roles."""
+    """Return the small scales whose circuits are looked through."""
     known = ROLE_SCALES.get(task.sizes, 12)
     small = tuple(min(size, known) for size in sizes_of(largest))
     return list(task.scales(small if task.sizes > 1 else small[0]))
@@ -193,21 +197,15 @@ def _at_every_scale(terms: list[Term], largest: Scale) -> list[Term] | None:
     They do where no form moves with the scale, and each range of queries starts at one place and
     only grows: the relation of the largest scale then holds those of all others.
     """
-    free = []
+    free, sizes = [], sizes_of(largest)
     for term in terms:
         low, high = term.low, term.high
         if term.form.uses_scale or term.unless or low is None or high is None:
             return None
         if not low.is_constant or any(factor < 0 for factor in high.factors):
             return None
-        sizes = sizes_of(largest)
-        if any(factor < 0 for bound in term.where for factor in bound.factors):
-            where = [
-                bound(sizes=sizes) >= 0 for bound in term.where
-            ]  # holds at the largest: at all
-            if not all(where):
+        for bound in term.where:  # it only falls, so where it holds at the largest, it always does
+            if any(factor > 0 for factor in bound.factors) or bound(sizes=sizes) < 0:
                 return None
-        elif any(bound.factors for bound in term.where):
-            return None
         free.append(replace(term, high=Affine(high(sizes=sizes)), where=()))
     return free

@@ -107,6 +107,9 @@ __getattr__ = lazy(
         "Prompt": "base",
         "Operator": "circuit",
         "Step": "circuit",
+        "Segment": "families",
+        "Family": "families",
+        "family": "families",
         "check_circuit": "checking",
     },
 )

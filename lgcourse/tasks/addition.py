@@ -9,8 +9,10 @@ import torch
 from einops import rearrange
 from torch import Tensor
 
-from lgcourse.tasks.base import Prompt, digits, numbered, with_corners
+from lgcourse.relations.affine import M, N, T
+from lgcourse.tasks.base import DIGITS, Prompt, digits, with_corners
 from lgcourse.tasks.circuit import Operator
+from lgcourse.tasks.families import Segment, family
 from lgcourse.tasks.numerals import Numerals, exact, row
 from lgcourse.tasks.padding import Padded, refuse_wider
 
@@ -79,16 +81,6 @@ def ended_operators() -> tuple[Operator, Operator, Operator]:
     )
 
 
-def _column_rows(count: int, names: dict[str, str], operators) -> list:
-    """Return the rows of ``count`` columns; ``names`` says what stands where a digit has ended."""
-    first, column, _ = operators
-    rows = [("s1", first, ["a1", "b1"])]
-    for t in range(2, count + 1):
-        digits_here = [names.get(name, name) for name in (f"a{t}", f"b{t}")]
-        rows.append((f"s{t}", column, [*digits_here, f"a{t - 1}", f"b{t - 1}", f"s{t - 1}"]))
-    return rows
-
-
 class Addition(Numerals):
     """a1..an + b1..bn = s1..s(n+1), least digit first.
 
@@ -104,8 +96,15 @@ class Addition(Numerals):
     name, example, vocabulary, sign = "addition", "905+128=", "0123456789+=", "+"
     arity, chance = 5, 0.1
 
-    def layout(self, scale):
-        return [*numbered("a", scale), "+", *numbered("b", scale), "=", *numbered("s", scale + 1)]
+    def segments(self):
+        a, b = (Segment(letter, N, DIGITS) for letter in "ab")
+        return [a, self.mark("+"), b, self.mark("="), Segment("s", N + 1)]
+
+    def families(self):
+        first, column, _ = column_operators(separators=not self.padded)
+        a, b, s = self.places("a", "b", "s")  # a(n + 1) is "+" and b(n + 1) is "="
+        reads = [a(T), b(T), a(T - 1), b(T - 1), s(T - 1)]
+        return [family(first, s(T), [a(T), b(T)], 1), family(column, s(T), reads, 2, N + 1)]
 
     def prompt(self, scale, batch, generator):
         a, b = digits(10, (2, batch, scale), generator)
@@ -113,10 +112,6 @@ class Addition(Numerals):
 
     def answer(self, prompt, scale):
         return add_digits(*self.operands(prompt, scale))
-
-    def circuit(self, scale):
-        names = {f"a{scale + 1}": "+", f"b{scale + 1}": "="}
-        return self.steps(scale, _column_rows(scale + 1, names, column_operators(separators=True)))
 
     def hard(self, scale, batch, generator):
         """Draw carry chains over at least 0.9 n digits, all nines, and full crossings."""
@@ -143,12 +138,10 @@ class AdditionPadded(Padded, Addition):
 
     name = "addition-padded"
 
-    def layout(self, scale):
-        a, b, s = (numbered(letter, self.width + 1) for letter in "abs")
-        return [*a, "+", *b, "=", *s]
-
-    def answer_length(self, scale):
-        return scale + 1
+    def segments(self):
+        a, plus, b, equals, s = super().segments()
+        a0, b0 = (self.zeros(letter, N, extra=1) for letter in "ab")
+        return [a, a0, plus, b, b0, equals, s, self.zeros("s", N + 1, extra=1)]
 
     def join(self, a, b):
         rest = (0, self.width + 1 - a.shape[1])
@@ -157,9 +150,6 @@ class AdditionPadded(Padded, Addition):
     def operands(self, prompt, scale):
         half = rearrange(prompt, "b (two half) -> two b half", two=2)
         return half[0][:, :scale], half[1][:, :scale]
-
-    def circuit(self, scale):
-        return self.steps(scale, _column_rows(scale + 1, {}, column_operators()))
 
     def parse(self, text):
         refuse_wider(self, max(map(len, self.two_numbers(text))))
@@ -178,10 +168,30 @@ class AdditionUnequal(Addition):
 
     name, example, sizes = "addition-unequal", "905+28=", 2
 
-    def layout(self, scale):
-        n, m = scale
-        result = numbered("s", max(n, m) + 1)
-        return [*numbered("a", n), "+", *numbered("b", m), "=", *result]
+    def segments(self):
+        a, b = Segment("a", N, DIGITS), Segment("b", M, DIGITS)
+        longer_b = Segment("s", M - N, start=N + 2, where=(M - N - 1,))
+        return [a, self.mark("+"), b, self.mark("="), Segment("s", N + 1), longer_b]
+
+    def families(self):
+        first, column, last = column_operators()
+        just_ended, alone, last_alone = ended_operators()
+        a, b, s = self.places("a", "b", "s")
+        before = [a(T - 1), b(T - 1), s(T - 1)]
+        columns = [  # in the order in which small scales show them
+            family(first, s(T), [a(T), b(T)], 1),
+            family(last, s(T), before, N + 1, where=[N - M, M - N]),
+        ]
+        for x, long, short in ((a, N, M), (b, M, N)):
+            longer = [long - short - 1]  # n > m, or m > n
+            columns += [
+                family(just_ended, s(T), [x(T), *before], short + 1, where=longer),
+                family(last_alone, s(T), [x(T - 1), s(T - 1)], long + 1, where=longer),
+                family(alone, s(T), [x(T), x(T - 1), s(T - 1)], short + 2, long, where=longer),
+            ]
+        for end, shorter in ((M, N - M), (N, M - N - 1)):  # n >= m, or m > n
+            columns += [family(column, s(T), [a(T), b(T), *before], 2, end, where=[shorter])]
+        return columns
 
     def prompt(self, scale, batch, generator):
         parts = [digits(10, (batch, size), generator) for size in scale]
@@ -191,22 +201,6 @@ class AdditionUnequal(Addition):
         rest = [(0, max(scale) - size) for size in scale]
         a, b = map(torch.nn.functional.pad, self.operands(prompt, scale), rest)
         return add_digits(a, b)
-
-    def circuit(self, scale):
-        n, m = scale
-        if n == m:
-            end = (f"s{n + 1}", column_operators()[2], [f"a{n}", f"b{n}", f"s{n}"])
-            return self.steps(scale, [*_column_rows(n, {}, column_operators()), end])
-        just_ended, alone, last = ended_operators()
-        x, end, top = "a" if n > m else "b", min(scale), max(scale)
-        reads = [f"{x}{end + 1}", f"a{end}", f"b{end}", f"s{end}"]
-        rows = [(f"s{end + 1}", just_ended, reads)]
-        rows += [
-            (f"s{t}", alone, [f"{x}{t}", f"{x}{t - 1}", f"s{t - 1}"])
-            for t in range(end + 2, top + 1)
-        ]
-        rows.append((f"s{top + 1}", last, [f"{x}{top}", f"s{top}"]))
-        return self.steps(scale, [*_column_rows(end, {}, column_operators()), *rows])
 
     def hard(self, scale, batch, generator):
         """Draw carry chains as in addition; they go on behind the end of the shorter operand."""

@@ -1,7 +1,8 @@
 """What is a task? A vocabulary, a layout, a sampler, text in and out, and the circuit of it.
 
 To add one, subclass `Task` and write ``vocabulary``, ``layout``, ``prompt``, ``answer`` and
-``circuit``; everything else follows from these.
+``circuit``; everything else follows from these. Or say layout and circuit for all scales at once
+with ``segments`` and ``families``; then ``layout``, ``prompt`` and ``circuit`` follow as well.
 """
 
 from __future__ import annotations
@@ -16,8 +17,20 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from lgcourse.errors import InputError
+from lgcourse.relations.affine import Affine
 from lgcourse.relations.base import Scale, sizes_of
+from lgcourse.relations.forms import Term
 from lgcourse.tasks.circuit import Operator, Step
+from lgcourse.tasks.families import (
+    Family,
+    Place,
+    Segment,
+    circuit_of,
+    layout,
+    length_of,
+    place,
+    uniform,
+)
 
 
 @dataclass(frozen=True)
@@ -44,6 +57,7 @@ class Prompt:
     notes: list[str] = field(default_factory=list)
 
 
+DIGITS = tuple(range(10))
 CORNERS = 1 / 8  # share of samples with few different digits, see `with_corners`
 
 
@@ -73,36 +87,114 @@ class Task:
     padded: bool = False  # whether the layout has one width at all scales, the option ``width``
     fill: str = "0"  # the token behind the answer in padded layouts
 
+    def __init_subclass__(cls, **options):
+        """Let layout and circuit follow from what the class says, unless it writes them itself."""
+        super().__init_subclass__(**options)
+        own = vars(cls)
+        if "segments" in own and "layout" not in own:
+            cls.layout = _layout_of_segments  # type: ignore[method-assign]
+        if "families" in own and "circuit" not in own:
+            cls.circuit = _circuit_of_families  # type: ignore[method-assign]
+
     # --- what a task must say -------------------------------------------------------------------
-    def layout(self, scale: Scale) -> list[str]:
-        """Return the name of each position, for instance ``["x1", "x2", "=", "y1", "y2"]``."""
-        raise NotImplementedError
-
-    def prompt(self, scale: Scale, batch: int, generator: torch.Generator) -> Int[Tensor, "b p"]:
-        """Draw random prompts, tokens up to and with ``=``."""
-        raise NotImplementedError
-
     def answer(self, prompt: Int[Tensor, "b p"], scale: Scale) -> Int[Tensor, "b a"]:
         """Return the true answers of the prompts, as tokens."""
+        raise NotImplementedError
+
+    def segments(self) -> list[Segment] | None:
+        """Return the layout of all scales as a row of segments, or None if it is none.
+
+        The segment ``=`` ends the prompt. What the circuit writes stands right behind it.
+        """
+        return None
+
+    def families(self) -> list[Family] | None:
+        """Return the circuit of all scales as families of steps, or None if it is none.
+
+        Ids of the ideal relation are numbered in the order of families and of their roles.
+        """
+        return None
+
+    # --- instead of segments and families, scale by scale ----------------------------------------
+    def layout(self, scale: Scale) -> list[str]:
+        """Return the name of each position, for instance ``["x1", "x2", "=", "y1", "y2"]``."""
         raise NotImplementedError
 
     def circuit(self, scale: Scale) -> list[Step]:
         """Return the steps that make the answer of an instance of this scale."""
         raise NotImplementedError
 
+    def prompt(self, scale: Scale, batch: int, generator: torch.Generator) -> Int[Tensor, "b p"]:
+        """Draw random prompts, tokens up to and with ``=``; with segments, uniform tokens."""
+        segments = self._told_segments()
+        if segments is None:
+            raise NotImplementedError
+        end = [segment.letter for segment in segments].index("=")
+        return uniform(segments[: end + 1], scale, batch, generator)
+
+    # --- words for segments and families --------------------------------------------------------
+    def mark(self, word: str) -> Segment:
+        """Return the segment of one position where always the same word stands."""
+        return Segment(word, Affine(1), (self.vocabulary.index(word),), start=None)
+
+    def places(self, *letters: str) -> list[Place]:
+        """Return for each letter x the function that gives the position of x_k.
+
+        >>> from lgcourse.relations.affine import N, T
+        >>> from lgcourse.tasks import get
+        >>> x, y = get("copy").places("x", "y")  # x1..xn = y1..yn
+        >>> x(1), y(T), x(N + 1)  # counts on: "=" stands where x_(n+1) would
+        (0, n + t, n)
+        """
+        segments = self.segments()
+        if segments is None:
+            raise InputError(f"task '{self.name}' does not say its layout as segments")
+        return [place(segments, letter) for letter in letters]
+
     # --- what follows from it -------------------------------------------------------------------
+    def _told_segments(self) -> list[Segment] | None:
+        """Return the segments if the layout follows from them, else None."""
+        return self.segments() if _is(self.layout, _layout_of_segments) else None
+
+    @property
+    def in_families(self) -> bool:
+        """Whether the circuit is that of `families`, and not one that was written later by hand."""
+        told = _is(self.circuit, _circuit_of_families) and _is(self.reads, Task.reads)
+        return told and self.families() is not None
+
+    def terms(self) -> list[Term] | None:
+        """Return the ideal relation as terms, or None if the circuit is not made of families.
+
+        >>> from lgcourse.tasks import get
+        >>> get("copy").terms()
+        [i - j - n = 0 for n <= i <= 2n - 1: id ('take', 'source')]
+        """
+        families = self.families() if self.in_families else None
+        if families is None:
+            return None
+        return [term for family in families for term in family.terms(self.sizes)]
+
     def prompt_length(self, scale: Scale) -> int:
         """Number of tokens up to and with ``=``."""
-        return self.layout(scale).index("=") + 1
+        segments = self._told_segments()
+        if segments is None:
+            return self.layout(scale).index("=") + 1
+        self.check_scale(scale)
+        return place(segments, "=")()(sizes=sizes_of(scale)) + 1
 
     def answer_length(self, scale: Scale) -> int:
         """Number of tokens that are scored."""
-        return self.length(scale) - self.prompt_length(scale)
+        segments = self._told_segments()
+        if segments is None:
+            return self.length(scale) - self.prompt_length(scale)
+        self.check_scale(scale)
+        return length_of(segments, scale, written=True)
 
     def length(self, scale: Scale) -> int:
         """Number of tokens of a whole sequence, L(n)."""
         self.check_scale(scale)
-        return len(self.layout(scale))
+        segments = self._told_segments()
+        return len(self.layout(scale)) if segments is None else length_of(segments, scale)
 
     def check_scale(self, scale: Scale) -> None:
         """Refuse a scale that the task does not have."""
@@ -242,6 +334,27 @@ class Task:
 
     def __repr__(self) -> str:
         return f"<task {self.name}>"
+
+
+def _layout_of_segments(self: Task, scale: Scale) -> list[str]:
+    """Return the name of each position, for instance ``["x1", "x2", "=", "y1", "y2"]``."""
+    self.check_scale(scale)
+    segments = self.segments()
+    assert segments is not None
+    return layout(segments, scale)
+
+
+def _circuit_of_families(self: Task, scale: Scale) -> list[Step]:
+    """Return the steps that make the answer of an instance of this scale."""
+    self.check_scale(scale)
+    families = self.families()
+    assert families is not None
+    return circuit_of(families, scale)
+
+
+def _is(method, function) -> bool:
+    """Return whether a method is a function, not one that a subclass or an object has put there."""
+    return getattr(method, "__func__", None) is function
 
 
 def numbered(letter: str, count: int) -> list[str]:

@@ -6,8 +6,10 @@ from functools import lru_cache
 
 import torch
 
-from lgcourse.tasks.base import digits, numbered
+from lgcourse.relations.affine import N, T
+from lgcourse.tasks.base import DIGITS, digits
 from lgcourse.tasks.circuit import Operator
+from lgcourse.tasks.families import Segment, family
 from lgcourse.tasks.numerals import Numerals
 
 LESS, GREATER, EQUAL = 12, 13, 14  # the tokens < > ~
@@ -37,8 +39,17 @@ class CompareCoT(Numerals):
     name, example, vocabulary, sign = "compare-cot", "905?128=", "0123456789?=<>~", "?"
     arity, chance, strip = 3, 1 / 3, False
 
-    def layout(self, scale):
-        return [*numbered("a", scale), "?", *numbered("b", scale), "=", *numbered("c", scale)]
+    def segments(self):
+        a, b = (Segment(letter, N, DIGITS) for letter in "ab")
+        return [a, self.mark("?"), b, self.mark("="), Segment("c", N)]
+
+    def families(self):
+        first, compare = compare_operators()
+        a, b, c = self.places("a", "b", "c")
+        return [
+            family(first, c(T), [a(T), b(T)], 1),
+            family(compare, c(T), [a(T), b(T), c(T - 1)], 2, N),
+        ]
 
     def prompt(self, scale, batch, generator):
         a, other = digits(10, (2, batch, scale), generator)
@@ -51,12 +62,6 @@ class CompareCoT(Numerals):
         column = torch.arange(scale)
         decides = torch.where(a != b, column, 0).cummax(dim=1).values  # the last that differs
         return torch.gather(verdict, 1, decides)
-
-    def circuit(self, scale):
-        first, compare = compare_operators()
-        rows = [("c1", first, ["a1", "b1"])]
-        rows += [(f"c{t}", compare, [f"a{t}", f"b{t}", f"c{t - 1}"]) for t in range(2, scale + 1)]
-        return self.steps(scale, rows)
 
     def hard(self, scale, batch, generator):
         """Draw numbers that differ in the lowest digit only, by turns nowhere or in all digits."""

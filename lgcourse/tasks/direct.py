@@ -10,11 +10,11 @@ from __future__ import annotations
 from decimal import Decimal
 from functools import lru_cache
 
-import torch
-
 from lgcourse.errors import InputError
-from lgcourse.tasks.base import Task, digits, numbered
+from lgcourse.relations.affine import Affine, N
+from lgcourse.tasks.base import DIGITS, Task, numbered
 from lgcourse.tasks.circuit import Operator
+from lgcourse.tasks.families import Segment
 from lgcourse.tasks.multiplication import product_digits
 from lgcourse.tasks.numerals import Numerals, exact
 
@@ -58,12 +58,8 @@ class ParityDirect(Direct):
     name, example, vocabulary, chance = "parity-direct", "10110=", "01=", 0.5
     largest_circuit, entries = 16, "its one step reads all n bits, a table with 2^n entries"
 
-    def layout(self, scale):
-        return [*numbered("x", scale), "=", "y"]
-
-    def prompt(self, scale, batch, generator):
-        x = digits(2, (batch, scale), generator)
-        return torch.cat([x, torch.full((batch, 1), self.vocabulary.index("="))], dim=1)
+    def segments(self):
+        return [Segment("x", N, (0, 1)), self.mark("="), Segment("y", Affine(1), start=None)]
 
     def answer(self, prompt, scale):
         return prompt[:, :scale].sum(dim=1, keepdim=True) % 2
@@ -101,12 +97,9 @@ class MultiplyDirect(Direct, Numerals):
     chance = 0.1
     largest_circuit, entries = 2, "a digit of the product reads 2 n digits, 10^(2 n) entries"
 
-    def layout(self, scale):
-        answer = numbered("p", 2 * scale)
-        return [*numbered("a", scale), "*", *numbered("b", scale), "=", *answer]
-
-    def prompt(self, scale, batch, generator):
-        return self.join(*digits(10, (2, batch, scale), generator))
+    def segments(self):
+        a, b = (Segment(letter, N, DIGITS) for letter in "ab")
+        return [a, self.mark("*"), b, self.mark("="), Segment("p", 2 * N)]
 
     def answer(self, prompt, scale):
         return product_digits(*self.operands(prompt, scale))

@@ -10,9 +10,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from lgcourse.relations.affine import Affine, N, T
 from lgcourse.tasks.addition import add_digits, column_operators, ended_operators
-from lgcourse.tasks.base import Prompt, digits, identity, numbered, with_corners
+from lgcourse.tasks.base import DIGITS, Prompt, digits, identity, numbered, with_corners
 from lgcourse.tasks.circuit import Operator
+from lgcourse.tasks.families import Segment, family
 from lgcourse.tasks.numerals import Numerals, exact, row
 
 CROSSING_DIGITS = torch.tensor([3, 6, 7, 9])  # 1/d has no finite decimal expansion
@@ -74,8 +76,17 @@ class MultiplyDigit(Numerals):
     name, example, vocabulary, sign = "multiply-digit", "905*7=", "0123456789*=", "*"
     arity, chance = 4, 0.1
 
-    def layout(self, scale):
-        return [*numbered("a", scale), "*", "d", "=", *numbered("p", scale + 1)]
+    def segments(self):
+        a, d = Segment("a", N, DIGITS), Segment("d", Affine(1), DIGITS, start=None)
+        return [a, self.mark("*"), d, self.mark("="), Segment("p", N + 1)]
+
+    def families(self):
+        first, column, _ = product_operators(separator=True)
+        a, d, p = self.places("a", "d", "p")  # a(n + 1) is "*"
+        return [
+            family(first, p(T), [a(T), d()], 1),
+            family(column, p(T), [a(T), a(T - 1), d(), p(T - 1)], 2, N + 1),
+        ]
 
     def prompt(self, scale, batch, generator):
         parts = [digits(10, (batch, size), generator) for size in (scale, 1)]
@@ -86,16 +97,6 @@ class MultiplyDigit(Numerals):
 
     def answer(self, prompt, scale):
         return times_digit(*self.operands(prompt, scale))
-
-    def circuit(self, scale):
-        first, column, _ = product_operators(separator=True)
-        digit = [*numbered("a", scale), "*"]
-        rows = [("p1", first, ["a1", "d"])]
-        rows += [
-            (f"p{t}", column, [digit[t - 1], digit[t - 2], "d", f"p{t - 1}"])
-            for t in range(2, scale + 2)
-        ]
-        return self.steps(scale, rows)
 
     def hard(self, scale, batch, generator):
         """Draw products that one unit at the bottom decides, and nines.
@@ -263,8 +264,10 @@ def expansion(d: Tensor, count: int, generator: torch.Generator) -> Tensor:
     Digit t of r / d is [10 (r 10^(t-1) mod d) / d]. r is drawn so that the expansion never ends, as
     only 3 / 6 would for d = 3, 6, 7, 9.
     """
-    powers = torch.tensor([[pow(10, t, max(k, 1)) for t in range(count)] for k in range(10)])
+    t = torch.arange(count)
+    t = torch.where(t < 3, t, 3 + (t - 3) % 6)  # 10^t mod d comes again after 6, from t = 3 on
+    powers = torch.tensor([[pow(10, k, max(d, 1)) for k in range(9)] for d in range(10)])
     r = 1 + digits(72, (len(d),), generator) % (d - 1)  # 72: nearly the same share for each r
     r = torch.where(2 * r == d, 1, r)
-    remainder = r[:, None] * powers[d] % d[:, None]
+    remainder = r[:, None] * powers[d[:, None], t] % d[:, None]
     return (10 * remainder // d[:, None]).flip(1)

@@ -7,7 +7,9 @@ from jaxtyping import Int
 from torch import Tensor
 
 from lgcourse.errors import InputError, whole_number
+from lgcourse.relations.affine import Affine
 from lgcourse.tasks.base import Task
+from lgcourse.tasks.families import Segment
 
 
 class Padded(Task):
@@ -26,6 +28,11 @@ class Padded(Task):
 
     def __init__(self, width: int = 100):
         self.width = whole_number("width", width, 1)
+
+    def zeros(self, letter: str, count: Affine, extra: int = 0) -> Segment:
+        """Return the padding behind x_1 .. x_count, up to x_(W + extra)."""
+        fill = self.vocabulary.index(self.fill)
+        return Segment(letter, self.width + extra - count, (fill,), start=count + 1)
 
     def check_scale(self, scale):
         super().check_scale(scale)

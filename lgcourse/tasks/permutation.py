@@ -6,11 +6,14 @@ from functools import lru_cache
 from itertools import permutations
 
 import torch
+from jaxtyping import Int
 from torch import Tensor
 
 from lgcourse.errors import InputError
-from lgcourse.tasks.base import digits, identity, numbered
+from lgcourse.relations.affine import N, T
+from lgcourse.tasks.base import identity
 from lgcourse.tasks.circuit import Operator
+from lgcourse.tasks.families import Segment, family
 from lgcourse.tasks.words import Words
 
 
@@ -57,6 +60,24 @@ def composition(points: int) -> Tensor:
     return index[(products * place).sum(-1)]
 
 
+def prefix_products(table: Int[Tensor, "h g"], factors: Int[Tensor, "b n"]) -> Tensor:
+    """Return the products of the first 1, 2, .., n factors, [b n], in log2(n) rounds.
+
+    After r rounds place t holds the product of the last 2^r factors up to t, or of all of them: so
+    a round multiplies each place by what stands 2^r before. The order stays, and brackets do not
+    matter, since composing is associative.
+
+    >>> prefix_products(composition(3), torch.tensor([[3, 3, 3, 1]]))  # 231 turns three points
+    tensor([[3, 4, 0, 1]])
+    """
+    products, back = factors, 1
+    while back < factors.shape[1]:
+        joined = table[products[:, :-back], products[:, back:]]
+        products = torch.cat([products[:, :back], joined], dim=1)
+        back *= 2
+    return products
+
+
 class PermutationCoT(Words):
     """g1..gn = h1..hn with h_t = h_(t-1) after g_t: g_t acts first, then the product so far.
 
@@ -83,25 +104,19 @@ class PermutationCoT(Words):
         points = "".join(map(str, range(1, self.points + 1)))
         return f"a permutation of {points} in one-line notation"
 
-    def layout(self, scale):
-        return [*numbered("g", scale), "=", *numbered("h", scale)]
+    def segments(self):
+        g = Segment("g", N, tuple(range(len(group(self.points)))))
+        return [g, self.mark("="), Segment("h", N)]
 
-    def prompt(self, scale, batch, generator):
-        g = digits(len(group(self.points)), (batch, scale), generator)
-        return torch.cat([g, torch.full((batch, 1), self.vocabulary.index("="))], dim=1)
+    def families(self):
+        g, h = self.places("g", "h")
+        return [
+            family(identity(len(group(self.points))), h(T), [g(T)], 1),
+            family(compose(self.points), h(T), [h(T - 1), g(T)], 2, N),
+        ]
 
     def answer(self, prompt, scale):
-        table, products = composition(self.points), [prompt[:, 0]]
-        for t in range(1, scale):
-            products.append(table[products[-1], prompt[:, t]])
-        return torch.stack(products, dim=1)
-
-    def circuit(self, scale):
-        rows = [("h1", identity(len(group(self.points))), ["g1"])]
-        rows += [
-            (f"h{t}", compose(self.points), [f"h{t - 1}", f"g{t}"]) for t in range(2, scale + 1)
-        ]
-        return self.steps(scale, rows)
+        return prefix_products(composition(self.points), prompt[:, :scale])
 
     def solve(self, text):
         self.parse(text)

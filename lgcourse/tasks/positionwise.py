@@ -7,8 +7,10 @@ from functools import cache
 
 import torch
 
-from lgcourse.tasks.base import Task, digits, numbered
+from lgcourse.relations.affine import N
+from lgcourse.tasks.base import DIGITS, Task
 from lgcourse.tasks.circuit import Operator
+from lgcourse.tasks.families import Segment
 
 
 class Positionwise(Task):
@@ -32,12 +34,8 @@ class Positionwise(Task):
         """Return f_t as a unit operator; places with the same table share it."""
         return _operator(self.label(t), self.table(t))
 
-    def layout(self, scale):
-        return [*numbered("x", scale), "=", *numbered("y", scale)]
-
-    def prompt(self, scale, batch, generator):
-        x = digits(10, (batch, scale), generator)
-        return torch.cat([x, torch.full((batch, 1), self.vocabulary.index("="))], dim=1)
+    def segments(self):
+        return [Segment("x", N, DIGITS), self.mark("="), Segment("y", N)]
 
     def answer(self, prompt, scale):
         tables = torch.tensor([self.table(t) for t in range(1, scale + 1)])  # n 10

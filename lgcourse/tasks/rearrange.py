@@ -4,44 +4,41 @@ from __future__ import annotations
 
 import torch
 from einops import rearrange
+from jaxtyping import Int
+from torch import Tensor
 
-from lgcourse.tasks.base import Prompt, Task, digits, identity, numbered
+from lgcourse.relations.affine import N, T
+from lgcourse.tasks.base import DIGITS, Prompt, Task, identity
+from lgcourse.tasks.families import Segment, family
+
+TAKE = identity(10)
 
 
 class Rearrange(Task):
-    """x1..xn = y1..yn with y_t = x_source(t): one operator, arity 1, so SRC is 1 at every scale.
+    """x1..xn = y1..yn with y_t = x_order(t): one operator, arity 1, so SRC is 1 at every scale.
 
-    Subclasses write `source`. Layout unpadded: an operand stands n or so positions back, which no
-    scale-free relative relation can say.
+    Subclasses write `families` and `order`. Layout unpadded: an operand stands n or so positions
+    back, which no scale-free relative relation can say.
     """
 
     vocabulary = "0123456789="
     arity = 1
     chance = 0.1
 
-    def source(self, t: int, n: int) -> int:
-        """Return which x makes y_t; both count from 1."""
+    def order(self, n: int) -> Int[Tensor, " n"]:
+        """Return which x makes y_1, .., y_n; x_1 is number 0."""
         raise NotImplementedError
 
-    def layout(self, scale):
-        return numbered("x", scale) + ["="] + numbered("y", scale)
-
-    def prompt(self, scale, batch, generator):
-        x = digits(10, (batch, scale), generator)
-        return torch.cat([x, torch.full((batch, 1), 10)], dim=1)
+    def segments(self):
+        return [Segment("x", N, DIGITS), self.mark("="), Segment("y", N)]
 
     def answer(self, prompt, scale):
-        return prompt[:, [self.source(t, scale) - 1 for t in range(1, scale + 1)]]
-
-    def circuit(self, scale):
-        take = identity(10)
-        rows = [(f"y{t}", take, [f"x{self.source(t, scale)}"]) for t in range(1, scale + 1)]
-        return self.steps(scale, rows)
+        return prompt[:, self.order(scale)]
 
     def solve(self, text):
         self.parse(text)
         x = "".join(text.split())[:-1]
-        return "".join(x[self.source(t, len(x)) - 1] for t in range(1, len(x) + 1))
+        return "".join(x[k] for k in self.order(len(x)).tolist())
 
 
 class Copy(Rearrange):
@@ -49,8 +46,12 @@ class Copy(Rearrange):
 
     name, example = "copy", "31415="
 
-    def source(self, t, n):
-        return t
+    def families(self):
+        x, y = self.places("x", "y")
+        return [family(TAKE, y(T), [x(T)], 1, N)]
+
+    def order(self, n):
+        return torch.arange(n)
 
 
 class Reverse(Rearrange):
@@ -58,8 +59,12 @@ class Reverse(Rearrange):
 
     name, example = "reverse", "31415="
 
-    def source(self, t, n):
-        return n + 1 - t
+    def families(self):
+        x, y = self.places("x", "y")
+        return [family(TAKE, y(T), [x(N + 1 - T)], 1, N)]
+
+    def order(self, n):
+        return torch.arange(n).flip(0)
 
 
 class Shift(Rearrange):
@@ -70,8 +75,12 @@ class Shift(Rearrange):
 
     name, example = "shift", "31415="
 
-    def source(self, t, n):
-        return n if t == 1 else t - 1
+    def families(self):
+        x, y = self.places("x", "y")
+        return [family(TAKE, y(T), [x(N)], 1), family(TAKE, y(T), [x(T - 1)], 2, N)]
+
+    def order(self, n):
+        return torch.arange(n).roll(1)
 
 
 class Interleave(Task):
@@ -84,25 +93,17 @@ class Interleave(Task):
     name, example, vocabulary = "interleave", "123/456=", "0123456789/="
     arity, chance = 1, 0.1
 
-    def layout(self, scale):
-        answer = numbered("y", 2 * scale)
-        return [*numbered("a", scale), "/", *numbered("b", scale), "=", *answer]
+    def segments(self):
+        a, b = (Segment(letter, N, DIGITS) for letter in "ab")
+        return [a, self.mark("/"), b, self.mark("="), Segment("y", 2 * N)]
 
-    def prompt(self, scale, batch, generator):
-        a, b = digits(10, (2, batch, scale), generator)
-        slash, equals = (torch.full((batch, 1), self.vocabulary.index(c)) for c in "/=")
-        return torch.cat([a, slash, b, equals], dim=1)
+    def families(self):
+        a, b, y = self.places("a", "b", "y")
+        return [family(TAKE, y(2 * T - 1), [a(T)], 1, N), family(TAKE, y(2 * T), [b(T)], 1, N)]
 
     def answer(self, prompt, scale):
         halves = [prompt[:, :scale], prompt[:, scale + 1 : -1]]
         return rearrange(halves, "two b n -> b (n two)")
-
-    def circuit(self, scale):
-        rows = []
-        for t in range(1, scale + 1):
-            rows += [(f"y{2 * t - 1}", identity(10), [f"a{t}"])]
-            rows += [(f"y{2 * t}", identity(10), [f"b{t}"])]
-        return self.steps(scale, rows)
 
     def parse(self, text):
         prompt = super().parse(text)

@@ -9,8 +9,10 @@ from functools import lru_cache
 
 import torch
 
-from lgcourse.tasks.base import Prompt, Task, digits, identity, numbered
+from lgcourse.relations.affine import N, T
+from lgcourse.tasks.base import Prompt, Task, identity
 from lgcourse.tasks.circuit import Operator
+from lgcourse.tasks.families import Segment, family
 from lgcourse.tasks.padding import Padded, pad_operand, refuse_wider
 
 
@@ -32,22 +34,18 @@ class Running(Task):
     modulus: int
     arity = 2
 
-    def layout(self, scale):
-        return numbered("x", scale) + ["="] + numbered("y", scale)
+    def segments(self):
+        return [Segment("x", N, tuple(range(self.modulus))), self.mark("="), Segment("y", N)]
 
-    def prompt(self, scale, batch, generator):
-        x = digits(self.modulus, (batch, scale), generator)
-        return torch.cat([x, torch.full((batch, 1), self.vocabulary.index("="))], dim=1)
+    def families(self):
+        x, y = self.places("x", "y")
+        return [
+            family(identity(self.modulus), y(T), [x(T)], 1),
+            family(plus_mod(self.modulus), y(T), [y(T - 1), x(T)], 2, N),
+        ]
 
     def answer(self, prompt, scale):
         return prompt[:, :scale].cumsum(1) % self.modulus
-
-    def circuit(self, scale):
-        rows = [("y1", identity(self.modulus), ["x1"])]
-        rows += [
-            (f"y{t}", plus_mod(self.modulus), [f"y{t - 1}", f"x{t}"]) for t in range(2, scale + 1)
-        ]
-        return self.steps(scale, rows)
 
     def solve(self, text):
         self.parse(text)
@@ -81,15 +79,9 @@ class ParityCoTPadded(Padded, ParityCoT):
 
     name, example = "parity-cot-padded", "10110="
 
-    def layout(self, scale):
-        return numbered("x", self.width) + ["="] + numbered("y", self.width)
-
-    def answer_length(self, scale):
-        return scale
-
-    def prompt(self, scale, batch, generator):
-        prompt = super().prompt(scale, batch, generator)
-        return pad_operand(prompt, scale, self.width)
+    def segments(self):
+        x, equals, y = super().segments()
+        return [x, self.zeros("x", N), equals, y, self.zeros("y", N)]
 
     def parse(self, text):
         prompt = super().parse(text)

@@ -8,9 +8,11 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
+from lgcourse.relations.affine import N, T
 from lgcourse.tasks.addition import add_digits, carry
-from lgcourse.tasks.base import digits, numbered
+from lgcourse.tasks.base import DIGITS, digits
 from lgcourse.tasks.circuit import Operator
+from lgcourse.tasks.families import Segment, family
 from lgcourse.tasks.numerals import Numerals, exact
 
 EQUALS = 10
@@ -43,8 +45,16 @@ class Successor(Numerals):
     name, example, vocabulary = "successor", "1299=", "0123456789="
     arity, chance = 3, 0.1
 
-    def layout(self, scale):
-        return [*numbered("x", scale), "=", *numbered("y", scale + 1)]
+    def segments(self):
+        return [Segment("x", N, DIGITS), self.mark("="), Segment("y", N + 1)]
+
+    def families(self):
+        first, later = successor_operators()
+        x, y = self.places("x", "y")  # x(n + 1) is "="
+        return [
+            family(first, y(T), [x(T)], 1),
+            family(later, y(T), [x(T), x(T - 1), y(T - 1)], 2, N + 1),
+        ]
 
     def prompt(self, scale, batch, generator):
         x = digits(10, (batch, scale), generator)
@@ -58,15 +68,6 @@ class Successor(Numerals):
         x, one = prompt[:, :scale], torch.zeros_like(prompt[:, :scale])
         one[:, 0] = 1
         return add_digits(x, one)
-
-    def circuit(self, scale):
-        first, later = successor_operators()
-        digit = [*numbered("x", scale), "="]
-        rows = [("y1", first, ["x1"])]
-        rows += [
-            (f"y{t}", later, [digit[t - 1], digit[t - 2], f"y{t - 1}"]) for t in range(2, scale + 2)
-        ]
-        return self.steps(scale, rows)
 
     def hard(self, scale, batch, generator):
         """Draw runs of nines over at least 0.9 n digits, and in every second sample over all n."""

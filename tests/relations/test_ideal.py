@@ -5,6 +5,9 @@ import torch
 
 from lgcourse import InputError, relations, tasks
 from lgcourse.relations import CircuitRelation, Table
+from lgcourse.relations.affine import Affine, M, N, T
+from lgcourse.tasks.base import DIGITS, Task, identity
+from lgcourse.tasks.families import Segment, family
 
 COVERED = [
     "copy",
@@ -60,6 +63,94 @@ def test_scale_free_ideal_of_a_padded_layout_agrees_with_the_hinted_one_at_every
         queries = torch.tensor([step.query for step in task.circuit(scale)])
         free_labels = [free.label(int(i)) for i in free(queries, at).flatten()]
         assert free_labels == [hinted.label(int(i)) for i in hinted(queries, at, scale).flatten()]
+
+
+class Wide(Task):
+    """x1..x9 = y1..y9 at every scale (n, m), with families that tests put in."""
+
+    name, sizes, vocabulary, example = "wide", 2, "0123456789=", "1="
+
+    def __init__(self, *guarded):
+        self.guarded = guarded
+
+    def segments(self):
+        nine = Affine(9)
+        return [Segment("x", nine, DIGITS), self.mark("="), Segment("y", nine)]
+
+    def families(self):
+        x, y = self.places("x", "y")
+        return [
+            family(identity(10), y(T), [x(T + move)], 1, last, where=where)
+            for move, last, where in self.guarded
+        ]
+
+
+@pytest.mark.parametrize(
+    "families",
+    [
+        [(0, N, ())],
+        [(0, N, (N - M,))],  # at some scales only
+        [(0, N, (M - N,))],
+        [(0, N, (4 - N,))],  # up to a scale
+        [(0, N, (N - 2,))],  # from a scale on
+        [(0, N, (Affine(-1),))],  # nowhere
+        [(0, 4 - N, ())],  # shrinks
+    ],
+)
+@pytest.mark.parametrize("largest", [(3, 3), (4, 2), (2, 5), (6, 6)])
+def test_scale_free_ideal_of_guarded_families_is_the_union_of_all_scales(families, largest):
+    task = Wide(*families)
+    at = torch.arange(task.length(largest))
+    scales = list(task.scales(largest))
+    union = CircuitRelation(task.reads, scales, hinted=False, name="ideal")
+    phi = relations.build("ideal", task, max_scale=largest)
+    assert not phi.uses_scale
+    named = phi(at, at) != phi.other
+    assert torch.equal(named, union(at, at) != union.other)
+    hinted = relations.build("ideal-sh", task, max_scale=largest)
+    for scale in scales:
+        assert (named | (hinted(at, at, scale) == hinted.other)).all()
+
+
+@pytest.mark.parametrize("largest", [(3, 3), (4, 2), (2, 5)])
+def test_scale_free_ideal_of_families_that_disagree_is_refused(largest):
+    task = Wide((0, N, (N - M,)), (1, N, (M - N - 1,)))  # x_t or x_(t+1), as n and m compare
+    with pytest.raises(InputError, match=r"query 9, key 0\) is .*take.* and 'other' at scale"):
+        relations.build("ideal", task, max_scale=largest)
+
+
+def test_a_refusal_looks_no_further_than_the_conflict():
+    seen = []
+
+    def reads(n):
+        seen.append(n)
+        return tasks.get("copy").reads(n)
+
+    with pytest.raises(InputError, match="at scale 2 and .* at scale 3"):
+        CircuitRelation(reads, range(1, 1_000_000), hinted=False, name="ideal")
+    assert seen == [1, 2, 3]
+
+
+@pytest.mark.parametrize("name", ["ideal", "ideal-sh"])
+def test_a_padded_relation_of_a_million_places_has_no_table(name):
+    width = 1_000_000
+    phi = relations.build(name, tasks.get("parity-cot-padded", width=width))
+    keys, ids = phi.named(torch.tensor([5, width, width + 7, 2 * width - 1]), width)
+    found = [
+        {(int(key), phi.label(int(id))) for key, id in zip(*row, strict=True) if key >= 0}
+        for row in zip(keys, ids, strict=True)
+    ]
+    assert found[0] == set() and found[1] == {(0, "take source")}
+    assert found[2] == {(width + 7, "add before"), (7, "add next")}
+    assert found[3] == {(2 * width - 1, "add before"), (width - 1, "add next")}
+
+
+def test_a_largest_scale_that_a_task_does_not_have_is_refused():
+    for name in ("ideal", "ideal-sh"):
+        with pytest.raises(InputError, match="made for width 12, got scale 13"):
+            relations.build(name, make("addition-padded"), max_scale=13)
+        with pytest.raises(InputError, match="takes one size"):
+            relations.build(name, make("copy"), max_scale=(3, 3))
 
 
 def test_part_of_the_square_equals_the_whole():
