@@ -89,7 +89,7 @@ def train(
         task=task,
         pe=pe,
         train_scale=train_scale,
-        test_scales=parse_scales(test_scales),
+        test_scales=scales_for(task, test_scales),
         seed=seed,
         steps=steps,
         batch=batch,
@@ -140,9 +140,37 @@ def solve(
 
 
 @app.command()
+def explain(
+    run: Annotated[str, typer.Argument(help="a run folder that `train` made")],
+    figure: FIGURE = None,
+    relation: Annotated[
+        str | None, typer.Option(help="write the learned relation to this new JSON file")
+    ] = None,
+    as_json: JSON = False,
+) -> None:
+    """Say what a trained model reads: its relation, its attention, and what theory expects."""
+    from lgcourse import report
+    from lgcourse.training.explanation import explain as explain_run
+    from lgcourse.training.runs import load_run
+
+    loaded = load_run(run)
+    result = explain_run(loaded)
+    if relation is not None:
+        report.save_relation(loaded, relation)
+    if figure is not None:
+        report.save_explanation(loaded, figure)
+    emit(result.to_json(), as_json, result.lines)
+
+
+@app.command()
 def predict(
     task: Annotated[str, typer.Argument(help="a task, see `lgcourse list`")],
-    pe: Annotated[str, typer.Option(help="an embedding or a relation, see `lgcourse list`")],
+    pe: Annotated[
+        str,
+        typer.Option(
+            help="an embedding or a relation, see `lgcourse list`; or FILE.json of `explain`"
+        ),
+    ],
     train_scale: Annotated[int, typer.Option(help="training shows scales 1..N")] = 10,
     test_scales: Annotated[str, typer.Option(help="for instance 20,50 or 20x13")] = "20,50",
     figure: FIGURE = None,
@@ -152,7 +180,7 @@ def predict(
     from lgcourse import report
     from lgcourse.embeddings.named import setting
 
-    chosen = setting(task, pe, train_scale, parse_scales(test_scales))
+    chosen = setting(task, pe, train_scale, scales_for(task, test_scales))
     result = chosen.predict().to_json()
     if figure is not None:
         report.save_alignment(chosen, figure)
@@ -264,6 +292,19 @@ def parse_scales(text: str) -> tuple[Any, ...]:
             )
         scales.append(int(sizes[0]) if len(sizes) == 1 else tuple(map(int, sizes)))
     return tuple(dict.fromkeys(scales))
+
+
+def scales_for(task: str, text: str) -> tuple[Any, ...]:
+    """Read the scales of a task; one number stands for all sizes.
+
+    >>> scales_for("addition-unequal", "10,20x13")
+    ((10, 10), (20, 13))
+    """
+    from lgcourse import tasks
+
+    sizes = getattr(tasks.registry.load(task), "sizes", 1)
+    scales = parse_scales(text)
+    return tuple((n,) * sizes if isinstance(n, int) and sizes > 1 else n for n in scales)
 
 
 def parse_options(texts: Sequence[str]) -> dict[str, int]:

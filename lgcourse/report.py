@@ -141,16 +141,48 @@ def save_alignment(setting, path: str) -> None:
     _save(show.alignment_figure(setting.task, setting.relation, setting.trained, at), path)
 
 
+def save_explanation(run, path: str) -> None:
+    """Draw the attention of each head of a run beside the ideal relation into a new PNG file."""
+    from lgcourse import show
+
+    _save(show.explanation_figure(run), path)
+
+
+def save_relation(run, path: str) -> None:
+    """Write the relation that a run learned to a new JSON file, head by head."""
+    import json
+
+    from lgcourse.relations import CellRelation
+    from lgcourse.relations.saved import as_data
+    from lgcourse.training.explanation import readers
+
+    heads = [(reader.place, reader.relation) for reader in readers(run.model)]
+    cells = [CellRelation(p.cells, at) for at, p in heads if isinstance(p, CellRelation)]
+    if not cells:
+        raise InputError(
+            f"'{run.settings.pe}' learns no relation of its own to write; lbpe and lbpe-sh do"
+        )
+    _write(path, ".json", "relations", (json.dumps(as_data(cells), indent=1) + "\n").encode())
+
+
 def _save(figure, path: str) -> None:
+    _write(path, ".png", "figures", png(figure))
+
+
+def _write(path: str, ending: str, what: str, data: bytes) -> None:
+    """Write a new file; another ending, or a name that is taken, is an `InputError`."""
     from lgcourse.training.folder import write_aside
 
     file = Path(path)
-    if file.suffix.lower() != ".png":
-        raise InputError(f"figures are PNG files; write '{file.with_suffix('.png')}', not '{path}'")
+    if file.suffix.lower() != ending:
+        kind = ending[1:].upper()
+        raise InputError(
+            f"{what} are {kind} files; write '{file.with_suffix(ending)}', not '{path}'"
+        )
     if file.exists():
         raise InputError(f"'{path}' exists already; choose another name")
-    write_aside(file, png(figure))
-    print(f"figure: {path}", file=sys.stderr)
+    write_aside(file, data)
+    print(f"{what.removesuffix('s')}: {path}", file=sys.stderr)
 
 
 def bar(share: float, width: int = 20) -> str:

@@ -90,7 +90,7 @@ class LearnedRelation(PositionEmbedding):
         self.forms, self.window, self.segments = list(forms), window, segments
         self.uses_scale = any(form.uses_scale for form in self.forms)
         sizes = len(self.forms[0].factors)  # more sizes, more forms to choose from: more steps
-        self.recommended = {"layers": 1, "learning_rate": 6e-3, "steps": 1500 * sizes}
+        self.recommended = {"layers": 1, "learning_rate": 6e-3, "steps": 1200 * sizes}
         cells = (heads, len(self.forms), 2 * window + 1)
         self.table = nn.Parameter(torch.zeros(cells))
         self.gates = nn.Parameter(0.01 * torch.randn(heads, len(self.forms)))
@@ -158,11 +158,18 @@ class LearnedRelation(PositionEmbedding):
 
     @property
     def relation(self):  # type: ignore[override]
-        """The relation of each head, strongest cell first; None before the cells are chosen."""
+        """The relation of each head, strongest cell first; None before the cells are chosen.
+
+        The last cell is i - j = 0, the query itself, which every head keeps.
+        """
         if int(self.stage) == SOFT:
             return None
+        form = self.forms[0]
+        own = Form(1, -1, (0,) * len(form.factors) if isinstance(form.c, tuple) else 0), 0
+        heads = [self.cells(head) for head in range(len(self.kept))]
         return [
-            CellRelation(self.cells(head), f"head {head + 1}") for head in range(len(self.kept))
+            CellRelation(cells if own in cells else [*cells, own], f"head {head}")
+            for head, cells in enumerate(heads, start=1)
         ]
 
     def cells(self, head: int) -> list[tuple[Form, int]]:
@@ -174,10 +181,12 @@ class LearnedRelation(PositionEmbedding):
 
     def words(self) -> list[str]:
         """Return what each head reads, in words."""
-        relations = self.relation or []
+        if int(self.stage) == SOFT:
+            return []
+        heads = [self.cells(head) for head in range(len(self.kept))]
         return [
-            f"head {h}: " + (" or ".join(map(phi.label, range(phi.other))) or "itself only")
-            for h, phi in enumerate(relations, start=1)
+            f"head {h}: " + (" or ".join(f"{form} = {w}" for form, w in cells) or "itself only")
+            for h, cells in enumerate(heads, start=1)
         ]
 
     def _factor(self, query, like):

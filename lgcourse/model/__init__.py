@@ -9,6 +9,8 @@ __getattr__ = lazy(
         "Attention": "attention",
         "View": "view",
         "Cache": "cache",
+        "attention_weights": "reading",
+        "operand_share": "reading",
         "generate": "generation",
         "next_tokens": "generation",
     },

@@ -17,5 +17,8 @@ __getattr__ = lazy(
         "one_thread": "device",
         "load_run": "runs",
         "train_run": "runs",
+        "explain": "explanation",
+        "Explanation": "explanation",
+        "predict_run": "explanation",
     },
 )

@@ -26,7 +26,7 @@ BAD = [
     (["train", "copy", "--pe", "rpe", "--test-scales", ""], "10,20,50"),
     (["train", "copy", "--pe", "rpe", "--test-scales", "0"], "10,20,50"),
     (["train", "copy", "--pe", "rpe", "--test-scales", "20x13"], "one size"),
-    (["train", "addition-unequal", "--pe", "rpe", "--test-scales", "20"], "2 sizes"),
+    (["train", "addition-unequal", "--pe", "rpe", "--test-scales", "20x13x2"], "2 sizes"),
     (["train", "copy", "--pe", "ideal"], "ideal-sh"),
     (["train", "copy", "--pe", "none", "--other", "excluded"], "no id 'other'"),
     (["train", "copy", "--pe", "rpe", "--seed", "-1"], "seed"),
