@@ -130,10 +130,10 @@ def explanation_data(run: Any, scale: Scale | None = None, seed: int = 1) -> Exp
     writes = scored[:MOST_ROWS]
     query = torch.tensor(writes) - 1
     weights = attention_weights(run.model, batch.tokens, scale, query)[:, 0]  # layer h s k
-    named = _named(run.model, weights.shape, query, scale)
     reads = torch.zeros(weights.shape[2:], dtype=torch.bool)
     for row, output in enumerate(writes):
         reads[row, [key for key, _ in layout.reads(output - 1)]] = True
+    named = _named(run.model, weights.shape, query, scale, reads)
     keys = _columns(weights[..., : writes[-1]], named, reads)
     if len(keys) < writes[-1]:
         notes.append(f"{len(keys)} of {writes[-1]} keys are shown, those that are read most")
@@ -153,7 +153,7 @@ def _small_scale(run) -> Scale:
     return run.task.scale_of(1)
 
 
-def _named(model, shape, query, scale: Scale) -> dict[tuple[int, int], Bool[Tensor, "s k"]]:
+def _named(model, shape, query, scale: Scale, reads) -> dict[tuple[int, int], Bool[Tensor, "s k"]]:
     """Return the keys that each head's relation names, by layer and head from 0."""
     layers, heads, _, length = shape
     key, blocks = torch.arange(length), len(model.blocks)
@@ -162,7 +162,8 @@ def _named(model, shape, query, scale: Scale) -> dict[tuple[int, int], Bool[Tens
         if reader.relation.other is None:
             continue
         ids = reader.relation(query, key, scale)
-        here = (ids != reader.relation.other) & (key <= query[:, None])
+        itself = (key == query[:, None]) & ~reads  # always kept: shown where it is an operand
+        here = (ids != reader.relation.other) & (key <= query[:, None]) & ~itself
         for layer in range(layers):
             for head in range(heads):
                 if reader.layer in (None, layer % blocks + 1) and reader.head in (None, head + 1):

@@ -95,6 +95,37 @@ def test_train_json_is_alone_on_stdout_and_solve_reads_the_run(capsys, tmp_path)
     assert code == 2 and "holds a run already" in err and err.count("\n") == 1
 
 
+def test_a_learned_relation_is_explained_written_and_predicted_from(capsys, tmp_path):
+    run, file = tmp_path / "run", tmp_path / "found.json"
+    code, _, err = call(
+        capsys, "train", "copy", "--pe", "lbpe-sh", "--train-scale", "5", "--steps", "250",
+        "--width", "32", "--heads", "2", "--test-scales", "5,30", "--samples", "20",
+        "--out", str(run), "--json",
+    )  # fmt: skip
+    assert code == 0, err
+    figure = str(tmp_path / "found.png")
+    options = ["--relation", str(file), "--figure", figure]
+    code, out, err = call(capsys, "explain", str(run), *options, "--json")
+    found = json.loads(out)
+    assert code == 0 and found["agreement"]["agrees"] and found["prediction"]["generalises"]
+    assert {row["words"] for row in found["relation"]} == {"i - j - n = 0"}
+    assert (tmp_path / "found.png").read_bytes().startswith(b"\x89PNG")
+    for scales, generalises in (("30", True), ("30,400", True)):
+        code, out, _ = call(
+            capsys, "predict", "copy", "--pe", str(file), "--train-scale", "5",
+            "--test-scales", scales, "--json",
+        )  # fmt: skip
+        assert code == 0 and json.loads(out)["generalises"] is generalises
+    code, out, _ = call(capsys, "predict", "reverse", "--pe", str(file), "--json")
+    assert json.loads(out)["generalises"] is False, "it is the relation of another task"
+    code, out, err = call(capsys, "explain", str(run), "--relation", str(file))
+    assert code == 2 and "exists already" in err and err.count("\n") == 1
+    code, out, err = call(capsys, "explain", str(run), "--relation", str(tmp_path / "found.txt"))
+    assert code == 2 and "found.json" in err
+    code, out, _ = call(capsys, "explain", str(run))
+    assert "i - j - n = 0" in out and "100.0 %" in out
+
+
 def test_two_sizes_in_the_json_keys(capsys, tmp_path):
     small = ["--steps", "2", "--width", "16", "--heads", "2", "--samples", "4"]
     code, out, _ = call(
@@ -102,6 +133,11 @@ def test_two_sizes_in_the_json_keys(capsys, tmp_path):
         "--out", str(tmp_path / "r"), "--json", "--train-scale", "3", *small,
     )  # fmt: skip
     assert code == 0 and json.loads(out)["exact_match"].keys() == {"4x2", "3x5"}
+    code, out, _ = call(
+        capsys, "predict", "addition-unequal", "--pe", "ideal-sh", "--train-scale", "3",
+        "--test-scales", "4,5x3", "--json",
+    )  # fmt: skip
+    assert code == 0 and json.loads(out)["resolvable"] == {"4x4": 1.0, "5x3": 1.0}
 
 
 def test_theory_on_the_command_line(capsys):
