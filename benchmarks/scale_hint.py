@@ -94,9 +94,10 @@ def flops(model, task, scale: int, batch: int) -> int:
     import torch
     from torch.utils.flop_counter import FlopCounterMode
 
-    tokens = task.sample(scale, batch, torch.Generator().manual_seed(0)).tokens
+    drawn = task.sample(scale, batch, torch.Generator().manual_seed(0))
+    last = drawn.tokens.shape[1] - int(drawn.answer.nonzero()[0])
     with FlopCounterMode(display=False) as counter:
-        model(tokens[:, :-1], scale).sum().backward()
+        model(drawn.tokens[:, :-1], scale, last=last).sum().backward()
     model.zero_grad(set_to_none=True)
     return counter.get_total_flops()
 

@@ -200,8 +200,9 @@ class LearnedRelation(PositionEmbedding):
         """Return all m memberships: which cell (f w) holds which pair (q k)."""
         self._need(scale)
         place = (scale, len(query), len(key), query.device)
-        whole = torch.equal(query, key) and int(query[0]) == 0  # a whole sequence: as at each step
-        if whole and place in self._cells:
+        count, every = len(key), torch.arange(len(key), device=key.device)
+        whole = torch.equal(key, every) and torch.equal(query, every[count - len(query) :])
+        if whole and place in self._cells:  # the last queries of a whole input: as at each step
             return self._cells[place]
         i, j = query[:, None], key[None, :]
         values = torch.stack([form(i, j, scale).expand(len(query), -1) for form in self.forms])

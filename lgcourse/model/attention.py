@@ -5,6 +5,7 @@ from __future__ import annotations
 from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn.functional import linear
 
 from lgcourse.errors import InputError
 from lgcourse.model.paths import attend
@@ -33,16 +34,24 @@ class Attention(nn.Module):
         self.project = nn.Linear(width, 3 * width, bias=False)
         self.out = nn.Linear(width, width, bias=False)
 
-    def forward(self, x: Float[Tensor, "b q d"], view: View) -> Float[Tensor, "b q d"]:
+    def forward(self, x: Float[Tensor, "b l d"], view: View) -> Float[Tensor, "b q d"]:
         """Return the gathered values.
 
         Args:
-            x: the vectors of the new tokens.
+            x: the vectors of the new tokens; the last ones are the queries, mostly all of them.
             view: what the layer knows of position, and of the tokens before.
         """
-        q, k, v = rearrange(
-            self.project(x), "b q (three h d) -> three b h q d", three=3, h=self.heads
-        )
-        q, k = view.position.rotate(q, k, view.query, view.query, view.context)
+        length, count = x.shape[1], len(view.query)
+        if count == length:
+            q, k, v = self._heads(self.project(x), 3)
+        else:
+            of_query, of_key = self.project.weight.split([x.shape[2], 2 * x.shape[2]])
+            (q,) = self._heads(linear(x[:, length - count :], of_query), 1)
+            k, v = self._heads(linear(x, of_key), 2)
+        new = view.key[len(view.key) - length :]
+        q, k = view.position.rotate(q, k, view.query, new, view.context)
         k, v = view.remember(k, v)  # b h k d
         return self.out(rearrange(attend(q, k, v, view), "b h q d -> b q (h d)"))
+
+    def _heads(self, x: Float[Tensor, "b l w"], parts: int) -> Float[Tensor, "n b h l d"]:
+        return rearrange(x, "b l (n h d) -> n b h l d", n=parts, h=self.heads)

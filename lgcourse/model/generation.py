@@ -50,7 +50,9 @@ def generate(
 
 
 @torch.inference_mode()
-def next_tokens(model, tokens: Int[Tensor, "b l"], scale: Scale) -> Int[Tensor, "b l"]:
+def next_tokens(
+    model, tokens: Int[Tensor, "b l"], scale: Scale, last: int | None = None
+) -> Int[Tensor, "b q"]:
     """Return the likeliest next token at every position, as arg-max of the logits.
 
     Long inputs go through the model in blocks of queries, with a cache, so that beside the keys and
@@ -60,6 +62,7 @@ def next_tokens(model, tokens: Int[Tensor, "b l"], scale: Scale) -> Int[Tensor, 
         model: a `Transformer`.
         tokens: token ids, all sequences of one scale.
         scale: the scale n.
+        last: only for so many last positions.
 
     >>> from lgcourse import Transformer, embeddings
     >>> model = Transformer(12, embeddings.build("none", width=16, heads=2), 1, 16, 2)
@@ -71,9 +74,10 @@ def next_tokens(model, tokens: Int[Tensor, "b l"], scale: Scale) -> Int[Tensor, 
     rows = []
     for some in tokens.split(max(1, TOGETHER // length)):
         if length <= TOGETHER:
-            rows.append(model(some, scale).argmax(-1))
+            rows.append(model(some, scale, last=last).argmax(-1))
             continue
         cache = Cache(capacity=length)
         blocks = some.split(TOGETHER, dim=1)
-        rows.append(torch.cat([model(new, scale, cache).argmax(-1) for new in blocks], dim=1))
+        every = torch.cat([model(new, scale, cache).argmax(-1) for new in blocks], dim=1)
+        rows.append(every[:, length - (last or length) :])
     return torch.cat(rows)

@@ -38,11 +38,14 @@ class Block(nn.Module):
             nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width)
         )
 
-    def forward(self, x, view: View, drop: Callable[[Tensor], Tensor]):
+    def forward(
+        self, x: Float[Tensor, "b l d"], view: View, drop: Callable[[Tensor], Tensor]
+    ) -> Float[Tensor, "b q d"]:
+        own = x[:, x.shape[1] - len(view.query) :]  # the queries, mostly all of x
         if self.norm == "post":
-            x = self.attention_norm(x + drop(self.attention(x, view)))
+            x = self.attention_norm(own + drop(self.attention(x, view)))
             return self.mlp_norm(x + drop(self.mlp(x)))
-        x = x + drop(self.attention(self.attention_norm(x), view))
+        x = own + drop(self.attention(self.attention_norm(x), view))
         return x + drop(self.mlp(self.mlp_norm(x)))
 
 
@@ -123,15 +126,24 @@ class Transformer(nn.Module):
         self._path = check_path(name)
 
     def forward(
-        self, tokens: Int[Tensor, "b l"], scale: Scale | None, cache: Cache | None = None
-    ) -> Float[Tensor, "b l v"]:
+        self,
+        tokens: Int[Tensor, "b l"],
+        scale: Scale | None,
+        cache: Cache | None = None,
+        last: int | None = None,
+    ) -> Float[Tensor, "b q v"]:
         """Return the logits of the next token at every position.
 
         Args:
             tokens: token ids, all sequences of one scale; with a cache, the new ones only.
             scale: the scale n, used by embeddings with a Scale Hint.
             cache: a `Cache` that holds what the tokens before left, and takes these in.
+            last: return the logits of so many last tokens only, and let the last block compute no
+                others: before, it is asked for nothing but keys and values.
         """
+        length = tokens.shape[1]
+        if last is not None:
+            whole_number("last", last, 1, length)
         if cache is None:
             query = key = torch.arange(tokens.shape[1], device=tokens.device)
             context = Context(tokens=tokens, scale=scale)
@@ -140,10 +152,13 @@ class Transformer(nn.Module):
         shared: dict[PositionEmbedding, Tensor] = {}
         drop = self._drop()
         x = self.embedding.embed(self.tokens(tokens), query, context)  # b l d
-        for step in range(self.loops * len(self.blocks)):
+        steps = self.loops * len(self.blocks)
+        for step in range(steps):
             layer = step % len(self.blocks)
             position = cast(PositionEmbedding, self.positions[min(layer, len(self.positions) - 1)])
             view = View(position, query, key, scale, context, self.path, step, cache, shared)
+            if last is not None and step == steps - 1:
+                view = view.last(last)
             x = self.blocks[layer](x, view, drop)
         x = self.norm(x)
         if self.logits is not None:

@@ -99,4 +99,6 @@ def _right(model, batch: Batch) -> Tensor:
     """Return which answer tokens the model gets right, ``[b a]``, in the precision of the model."""
     at = batch.answer.nonzero()[:, 0]
     tokens = batch.tokens.to(next(model.parameters()).device)
-    return (next_tokens(model, tokens, batch.scale)[:, at - 1] == tokens[:, at]).cpu()
+    start = int(at[0]) - 1
+    guess = next_tokens(model, tokens, batch.scale, last=tokens.shape[1] - start)
+    return (guess[:, at - 1 - start] == tokens[:, at]).cpu()

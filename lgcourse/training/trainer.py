@@ -155,8 +155,10 @@ class Trainer:
         tokens = batch.tokens.to(self.device)
         at = batch.answer.nonzero()[:, 0].to(self.device)
         low = self.precision == "bfloat16"
+        seen = tokens.shape[1] - 1
+        last = seen - int(at[0]) + 1  # from the query that predicts the first scored token on
         with torch.autocast(self.device.type, torch.bfloat16, enabled=low):
-            logits = self.model(tokens[:, :-1], batch.scale)[:, at - 1]  # b a v
+            logits = self.model(tokens[:, :-1], batch.scale, last=last)[:, at - at[0]]  # b a v
         return nn.functional.cross_entropy(logits.float().flatten(0, 1), tokens[:, at].flatten())
 
     def _set_rate(self) -> None:
@@ -237,7 +239,7 @@ def _optimiser(model: nn.Module, rate: float) -> torch.optim.AdamW:
         tables.setdefault(own, []).append(parameter)
     groups += [{"params": p, "peak": peak, "weight_decay": 0.0} for peak, p in tables.items()]
     groups = [group for group in groups if group["params"]]
-    return torch.optim.AdamW(groups, lr=rate, betas=(0.9, 0.99))
+    return torch.optim.AdamW(groups, lr=rate, betas=(0.9, 0.99), foreach=True)
 
 
 def _under(state: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:

@@ -10,6 +10,7 @@ import lgcourse
 from lgcourse import embeddings, tasks
 from lgcourse.embeddings.learned_relation import FIX_AT, LearnedRelation, candidate_forms
 from lgcourse.errors import InputError
+from lgcourse.relations import Form
 from lgcourse.theory import predict
 
 N, LENGTH = 4, 12
@@ -80,9 +81,10 @@ def test_the_named_keys_are_all_that_the_bias_leaves():
 def test_the_relation_is_readable_and_survives_copies():
     made = filled(0.9)
     phi = made.relation
-    assert len(phi) == 3 and all(
-        r.size == int(k.sum()) + 1 for r, k in zip(phi, made.kept, strict=True)
-    )
+    own = (Form(1, -1), 0)  # the query itself stays in every head
+    assert len(phi) == 3 and all(r.cells.count(own) == 1 for r in phi)
+    for head, r in enumerate(phi):
+        assert {*r.cells} == {*made.cells(head), own} and r.size == len(r.cells) + 1
     assert made.words()[0].startswith("head 1: ")
     loaded = LearnedRelation(candidate_forms(), heads=3)
     loaded.load_state_dict(made.state_dict())

@@ -230,3 +230,21 @@ def test_embeddings_keep_the_weights_that_they_were_made_with():
 def test_bad_options_are_named(options, message):
     with pytest.raises(InputError, match=message):
         Transformer(12, embeddings.build("none", width=12, heads=3), 1, 12, 3, **options)
+
+
+@pytest.mark.parametrize("pe", ["rope", "alibi", "ideal-sh", "cope", "randomized", "lbpe-sh"])
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_the_last_logits_alone_are_those_of_the_whole_pass(pe, norm):
+    task = tasks.get("addition")
+    torch.manual_seed(0)
+    embedding = embeddings.build(pe, task, width=16, heads=2, max_scale=5)
+    model = Transformer(len(task.vocabulary), embedding, 2, 16, 2, norm=norm).eval()
+    for parameter in model.positions.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    tokens = task.sample(5, 3, torch.Generator().manual_seed(1)).tokens
+    whole = model(tokens, 5)
+    for last in (1, 6, tokens.shape[1]):
+        torch.testing.assert_close(model(tokens, 5, last=last), whole[:, -last:])
+    for wrong in (0, tokens.shape[1] + 1):
+        with pytest.raises(InputError, match="last"):
+            model(tokens, 5, last=wrong)
