@@ -4,6 +4,7 @@ import copy
 
 import pytest
 
+from lgcourse.certify.certificate import examine
 from lgcourse.model.generation import next_tokens
 from lgcourse.relations.affine import N, T
 from lgcourse.tasks.base import Task
@@ -15,7 +16,7 @@ SIZES = {  # width, heads, steps: enough to be right on every tuple
     "copy": (16, 2, 300),
     "parity-cot": (16, 2, 300),
     "shift": (16, 2, 400),
-    "addition": (64, 8, 1000),
+    "addition": (48, 6, 600),
 }
 
 
@@ -82,6 +83,20 @@ class Counting(Task):
 
     def answer(self, prompt, scale):
         return prompt[:, :scale].cumsum(1).clamp(max=5)
+
+
+@pytest.fixture(scope="session")
+def examined(models):
+    """Return a function: the name of a task -> task, model and what `examine` found of it."""
+    kept = {}
+
+    def get(name):
+        if name not in kept:
+            task, model = models(name)
+            kept[name] = task, model, examine(model, task)
+        return kept[name]
+
+    return get
 
 
 @pytest.fixture(scope="session")

@@ -94,19 +94,25 @@ def test_a_circuit_with_a_missing_step_fails(models):
     assert "every answer token" in check_model(claim, model, task)["reason"]
 
 
-@pytest.mark.parametrize("name", ["copy", "shift", "interleave", "addition", "successor"])
+ODD = {
+    "copy": [Term(0, Form(1, -2, 1), 3, unless=((Form(0, 1), 4),)), Term(1, Form(1, 1, -3), 2)],
+    "shift": [Term(2, Form(1, -1), 2, low=N + 3, high=2 * N - 2, step=3, where=(N - 6,))],
+    "interleave": [],
+    "addition": [],
+}
+
+
+@pytest.mark.parametrize("name", ODD)
 def test_no_kind_of_step_is_new_beyond_the_bound(name):
     task = tasks.get(name)
-    odd = [Term(0, Form(1, -2, 1), 3, unless=((Form(0, 1), 4),)), Term(1, Form(1, 1, -3), 2)]
-    odd += [Term(2, Form(1, -1), 2, low=N + 3, high=2 * N - 2, step=3, where=(N - 6,))]
-    world = _World(task, [[term_data(t) for t in (*task.terms(), *odd)]], 1)
+    world = _World(task, [[term_data(t) for t in (*task.terms(), *ODD[name])]], 1)
     (bound,) = world.bound()
+    assert bound < 100
 
     def kinds(scales):
         return {world.step(k, t, (n,)).kind for n in scales for k, t in world.steps((n,))}
 
-    assert kinds(range(bound + 1, bound + 40)) <= kinds(range(1, bound + 1))
-    assert bound < 200
+    assert kinds(range(bound + 1, bound + 9)) <= kinds(range(1, bound + 1))
 
 
 def test_the_bound_follows_a_guard_far_away():

@@ -15,16 +15,16 @@ from lgcourse.training import Settings, generator
 from lgcourse.training.runs import train_run
 
 
-def made(model, task):
+def loaded(whole, task, model):
     names: dict = {"__name__": "exported"}
-    exec(compile(program(examine(model, task), task), "exported.py", "exec"), names)
+    exec(compile(program(whole, task, model.embedding), "exported.py", "exec"), names)
     return names
 
 
 @pytest.mark.parametrize("name", ["copy", "parity-cot", "shift", "addition"])
-def test_equal_to_the_model_on_test_instances(name, models):
-    task, model = models(name)
-    names = made(model, task)
+def test_equal_to_the_model_on_test_instances(name, examined):
+    task, model, whole = examined(name)
+    names = loaded(whole, task, model)
     for scale in (1, 2, 3, 7, 20, 60):
         prompt = task.prompt(scale, 6, generator(scale, "program"))
         hard = task.hard(scale, 3, generator(scale, "program"))
@@ -40,8 +40,7 @@ def test_the_table_is_the_model_s_and_not_the_task_s(models):
     whole = examine(model, task)
     signature, table, outcome = whole.found[-1]
     outcome.answers[(table.tokens[:, 0] == 3)] = 7  # as if the model had said so
-    names: dict = {"__name__": "exported"}
-    exec(program(whole, task), names)
+    names = loaded(whole, task, model)
     assert names["write"]([1, 3, 3, 10], (3,)) == [1, 7, 7]
 
 
@@ -50,17 +49,17 @@ def test_a_model_that_is_not_certified_is_not_exported(models):
     with torch.no_grad():
         model.logits.weight[[3, 4]] = model.logits.weight[[4, 3]]
     with pytest.raises(InputError, match="only a certified model is exported; this one is wrong"):
-        program(examine(model, task), task)
+        program(examine(model, task), task, model.embedding)
 
 
-def test_text_goes_in_and_out_as_in_the_task(models):
-    task, model = models("addition")
-    names = made(model, task)
+def test_text_goes_in_and_out_as_in_the_task(examined):
+    task, model, whole = examined("addition")
+    names = loaded(whole, task, model)
     for text in ("905+128=", "7+99995=", "0+0=", "9" * 50 + "+1="):
         assert names["main"](text) == task.solve(text)
     with pytest.raises(SystemExit, match="905"):
         names["main"]("12=")
-    assert len(program(examine(model, task), task).splitlines()) < 500
+    assert len(program(whole, task, model.embedding).splitlines()) < 500
 
 
 def test_the_file_runs_without_the_package(tmp_path):

@@ -12,7 +12,6 @@ import torch
 
 from lgcourse import Transformer, embeddings, tasks
 from lgcourse.certify import certify
-from lgcourse.embeddings.base import PositionEmbedding
 from lgcourse.embeddings.table import RelationTable
 from lgcourse.relations.affine import Affine, N
 from lgcourse.relations.forms import Form, Term
@@ -132,9 +131,9 @@ def error_only_from_scale_5_on(models, _):
 
 
 # --- relations ----------------------------------------------------------------------------------
-@case(*range(4))
+@case(*range(3))
 def relation_off_by_one(models, number):
-    task, model = models(["copy", "parity-cot", "shift", "addition"][number])
+    task, model = models(["copy", "parity-cot", "shift"][number])
 
     def change(terms):
         moved = number % 2 * 2 - 1
@@ -337,21 +336,31 @@ def task_that_changes_at_scale_500(models, _):
     return task, model
 
 
-@pytest.fixture
-def all_models(models, counting):
+def fresh(name, models, counting):
+    """Return a task and a copy of its trained model."""
+    if name == "counting":
+        return counting[0], copy.deepcopy(counting[1])
+    return models(name)
+
+
+@pytest.fixture(scope="session")
+def outcome(models, counting):
+    """Return a function: the name of a case -> task, model, certificate."""
+    kept = {}
+
     def get(name):
-        if name == "counting":
-            return counting[0], copy.deepcopy(counting[1])
-        return models(name)
+        if name not in kept:
+            make, parameter = CASES[name]
+            task, model = make(lambda task_name: fresh(task_name, models, counting), parameter)
+            kept[name] = task, model, certify(model, task)
+        return kept[name]
 
     return get
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_no_false_certificate(name, all_models, judge):
-    make, parameter = CASES[name]
-    task, model = make(all_models, parameter)
-    made = certify(model, task)
+def test_no_false_certificate(name, outcome, judge):
+    task, model, made = outcome(name)
     if made.certified:
         assert judge(model, task) is None
         harmless = name.startswith("flipped") or name == "wrong_entry_of_the_relation_table"
@@ -384,29 +393,25 @@ def test_there_are_at_least_thirty():
         ("guards_that_overlap", "refused", "differ"),
     ],
 )
-def test_what_a_refusal_says(name, verdict, words, all_models):
-    make, parameter = CASES[name]
-    made = certify(*reversed(make(all_models, parameter)))
+def test_what_a_refusal_says(name, verdict, words, outcome):
+    made = outcome(name)[-1]
     assert (made.verdict, words in made.reason) == (verdict, True), made.reason
 
 
-def test_an_error_that_needs_scale_5_is_shown_at_scale_5_or_more(all_models):
-    task, model = CASES["error_only_from_scale_5_on"][0](all_models, None)
-    made = certify(model, task)
+def test_an_error_that_needs_scale_5_is_shown_at_scale_5_or_more(outcome):
+    task, model, made = outcome("error_only_from_scale_5_on")
     prompt = made.counterexample.split(" ")[0]
     assert len(prompt) - 1 >= 6 and prompt.count("1") >= 5  # 5 is read only behind its step
     assert first_wrong(model, task, prompt)
 
 
-def test_counterexamples_replay(all_models):
+def test_counterexamples_replay(outcome):
     for name in (
         "one_wrong_digit_of_addition",
         "relation_off_by_one 0",
         "last_step_left_out shift",
     ):
-        make, parameter = CASES[name]
-        task, model = make(all_models, parameter)
-        made = certify(model, task)
+        task, model, made = outcome(name)
         prompt, _, rest = made.counterexample.partition(" gives ")
         given, _, right = rest.partition(", right is ")
         assert task.solve(prompt) == right != given, made.counterexample
@@ -424,22 +429,21 @@ def first_wrong(model, task, text):
     return tokens[len(prompt.tokens) :] != true
 
 
-def test_honest_models_are_certified(all_models, judge):
-    for name in ("copy", "parity-cot", "shift", "addition", "counting"):
-        task, model = all_models(name)
-        made = certify(model, task)
-        assert made.certified, (name, made.reason, made.margin, made.error)
+def test_honest_models_are_certified(examined, counting, judge):
+    for name in ("copy", "parity-cot", "shift", "addition"):
+        task, model, whole = examined(name)
+        made = whole.certificate
+        assert made.certified, (name, made.reason)
         assert judge(model, task, scales=(1, 2, 3, 20, 1000)) is None
+    assert certify(*reversed(counting)).certified
 
 
-def test_a_named_term_that_no_step_needs_is_read_and_enumerated(all_models):
-    task, model = all_models("copy")
-    before = certify(model, task)
+def test_a_key_that_no_step_needs_is_enumerated(examined):
+    task, model, whole = examined("copy")
 
     def more(terms):
         (only,) = terms
         return [only, Term(only.id, Form(1, -1), 2, *only.guard)]
 
-    made = certify(with_terms(model, more), task)
-    assert made.tuples > before.tuples
-    assert not isinstance(PositionEmbedding.named_terms, property)
+    made = certify(with_terms(copy.deepcopy(model), more), task)
+    assert made.tuples > whole.certificate.tuples

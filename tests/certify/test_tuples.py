@@ -26,9 +26,12 @@ def met(task, setting, sizes, lines):
                 yield shape.pattern, tuple(row.tolist())
 
 
-@pytest.mark.parametrize("extra", [False, True])
 @pytest.mark.parametrize(
-    "name", ["parity-cot", "modsum-cot", "shift", "compare-cot", "successor", "addition"]
+    ("name", "extra"),
+    [
+        *(("parity-cot", False), ("modsum-cot", False), ("successor", False), ("addition", False)),
+        *(("parity-cot", True), ("shift", True), ("compare-cot", True)),
+    ],
 )
 def test_no_tuple_that_occurs_is_missing(name, extra):
     task = tasks.get(name)
@@ -39,7 +42,7 @@ def test_no_tuple_that_occurs_is_missing(name, extra):
         rows = torch.cat([table.tokens, table.expected[:, None]], 1).tolist()
         listed.setdefault(signature.shape.pattern, set()).update(map(tuple, rows))
     found = {}
-    for n in range(1, 6):
+    for n in range(1, 5):
         lines = task.prompt(n, 300, generator(n, "tuples"))
         for pattern, row in met(task, setting, (n,), lines):
             found.setdefault(pattern, set()).add(row)
@@ -73,8 +76,8 @@ def test_addition_has_twenty_thousand_columns():
 
 def test_too_many_tuples_are_refused_before_they_are_made():
     task = tasks.get("shift")
-    many = [Term(k, Form(0, 1), k) for k in range(9)]
+    many = [Term(k, Form(0, 1), k) for k in range(3)]
     setting = Setting.of(task, [many])
     with pytest.raises(TupleLimitError, match="tuples"):
         for signature in signatures(setting):
-            tuples(setting, signature.shape, 1_000_000)
+            tuples(setting, signature.shape, 1_000)
