@@ -180,6 +180,8 @@ def generalised(row: store.Row) -> bool:
 def summary(rows: list[store.Row]) -> str:
     """Return the main table with a note on how it was made."""
     counted = [r for r in rows if r["plan"]["part"] == "main"]
+    if not counted:
+        return store.NOTHING
     agreed = sum(bool(r["agrees"]) for r in counted)
     note = (
         f"Training on sizes 1 to 10; {SAMPLES} fresh samples per scale ({LONG_SAMPLES} from 500 "
@@ -193,7 +195,10 @@ def summary(rows: list[store.Row]) -> str:
 def details(rows: list[store.Row]) -> str:
     """Return the tables of the other parts."""
     others = [r for r in rows if r["plan"]["part"] != "main"]
-    tables = [f"**{TITLES[part]}**\n\n{table(rows, part)}" for part in TITLES]
+    if not others:
+        return store.NOTHING
+    known = [part for part in TITLES if any(r["plan"]["part"] == part for r in others)]
+    tables = [f"**{TITLES[part]}**\n\n{table(rows, part)}" for part in known]
     return "\n\n".join([*tables, machine(others)])
 
 

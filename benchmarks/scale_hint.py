@@ -158,6 +158,8 @@ def score_at(row: store.Row, amount: float, unit: str, scale: str) -> float:
 
 def summary(rows: list[store.Row]) -> str:
     """Return the tables and what follows from them."""
+    if not rows:
+        return store.NOTHING
     curves = {k: [r for r in rows if r["plan"]["kind"] == k] for k in LAYOUTS}
     hint, padded = curves["hint"], curves["padded"]
     far = str(WIDTH)

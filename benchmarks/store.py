@@ -93,6 +93,9 @@ def rewrite(path: Path, make: Callable[[str, list[Row]], str], rows: list[Row]) 
     path.write_text(make(path.read_text(encoding="utf-8"), rows), encoding="utf-8")
 
 
+NOTHING = "No run is stored yet."
+
+
 def spread(label: str, values: list[float]) -> str:
     """Return the lowest and highest of some scores, or the one value that all share."""
     low, high = min(values), max(values)

@@ -93,6 +93,8 @@ def limited(model: Any, task: Any, change: str) -> Any:
 
 def summary(rows: list[store.Row]) -> str:
     """Return the table, worst to best seed."""
+    if not rows:
+        return store.NOTHING
     lines = [
         f"| other keys | changed after training | exact match at {TRAINED} | at {LONGEST} |",
         "|---|---|---|---|",

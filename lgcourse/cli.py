@@ -75,6 +75,9 @@ def train(
         list[str] | None,
         typer.Option(help="option of the embedding, for instance pairing=interleaved"),
     ] = None,
+    until_certified: Annotated[
+        bool, typer.Option("--until-certified", help="end with the first certificate")
+    ] = False,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda")] = "auto",
     out: Annotated[str | None, typer.Option(help="run folder; default: a new one in runs/")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="go on with the run in --out")] = False,
@@ -107,13 +110,25 @@ def train(
         loops=loops,
         dropout=dropout,
         pe_options=parse_values(pe_option or []),
+        until_certified=until_certified,
     )
+    if until_certified:
+        from lgcourse.certify import until_certified as check_for
+    else:
+        check_for = None
     if signal.getsignal(signal.SIGINT) is _leave:  # all is imported: an interrupt can be handled
         signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with report.Progress(f"{task}, {pe}") as bar:
             result = train_run(
-                settings, out, resume, device, bar.step, bar.testing, report.curve_picture
+                settings,
+                out,
+                resume,
+                device,
+                bar.step,
+                bar.testing,
+                report.curve_picture,
+                check_for,
             )
     except KeyboardInterrupt as stop:
         again = (
@@ -160,6 +175,51 @@ def explain(
     if figure is not None:
         report.save_explanation(loaded, figure)
     emit(result.to_json(), as_json, result.lines)
+
+
+@app.command()
+def certify(
+    run: Annotated[str, typer.Argument(help="a run folder that `train` made")],
+    out: Annotated[
+        str | None, typer.Option(help="write the certificate to this new JSON file")
+    ] = None,
+    as_json: JSON = False,
+) -> None:
+    """Prove that a trained model is exact at every length, or show where it fails."""
+    from lgcourse import report
+    from lgcourse.certify import certify_run
+
+    made = certify_run(run)
+    if out is not None:
+        report.save_certificate(made, out)
+    emit(made.to_json(), as_json, made.lines)
+
+
+@app.command("check")
+def check_certificate(
+    certificate: Annotated[str, typer.Argument(help="a file that `certify --out` wrote")],
+    run: Annotated[str, typer.Argument(help="the run folder that it is about")],
+    as_json: JSON = False,
+) -> None:
+    """Check a certificate again with a second, independent program."""
+    from lgcourse.certify import check
+
+    result = check(certificate, run)
+    emit(result, as_json, lambda: [("holds: " if result["holds"] else "no: ") + result["reason"]])
+    if not result["holds"]:
+        raise typer.Exit(1)
+
+
+@app.command()
+def export(
+    run: Annotated[str, typer.Argument(help="a run folder that `train` made")],
+    file: Annotated[str, typer.Argument(help="the new Python file")],
+) -> None:
+    """Write a certified model as a short Python program that runs without torch."""
+    from lgcourse.certify import export_run
+
+    made = export_run(run, file)
+    print(f"{file}: exact at {made.scales}, {made.tuples:,} tuples, margin {made.margin:.3f}")
 
 
 @app.command()

@@ -165,6 +165,14 @@ def save_relation(run, path: str) -> None:
     _write(path, ".json", "relations", (json.dumps(as_data(cells), indent=1) + "\n").encode())
 
 
+def save_certificate(made, path: str) -> None:
+    """Write a certificate to a new JSON file."""
+    import json
+
+    data = (json.dumps(made.to_json(), indent=1) + "\n").encode()
+    _write(path, ".json", "certificates", data)
+
+
 def _save(figure, path: str) -> None:
     _write(path, ".png", "figures", png(figure))
 

@@ -4,8 +4,11 @@ import json
 from pathlib import Path
 
 import first_slice
+import learned_relations
 import pytest
+import scale_hint
 import store
+import two_layers
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -34,6 +37,35 @@ def test_a_changed_row_changes_the_table(change):
         task, pe = rows[0]["task"], rows[0]["pe"]
         rows = [row for row in rows if (row["task"], row["pe"]) != (task, pe)]
     assert first_slice.with_table(readme, rows) != readme
+
+
+@pytest.mark.parametrize(
+    "file, name, make",
+    [
+        ("README.md", "learned_relations", learned_relations.with_table),
+        ("benchmarks/RESULTS.md", "learned_relations", learned_relations.with_details),
+        ("benchmarks/RESULTS.md", "scale_hint", scale_hint.with_table),
+        ("benchmarks/RESULTS.md", "two_layers", two_layers.with_table),
+    ],
+)
+def test_every_other_table_is_that_of_its_stored_rows(file, name, make):
+    text = (ROOT / file).read_text(encoding="utf-8")
+    rows = store.stored(name)
+    assert text == make(text, rows)
+    if rows:  # a row less, another table
+        assert text != make(text, rows[1:])
+
+
+def test_a_run_of_learned_relations_counts_once_and_its_command_is_that_of_its_plan():
+    rows = store.stored("learned_relations")
+    plans = [json.dumps(row["plan"], sort_keys=True) for row in rows]
+    assert len(set(plans)) == len(plans)
+    known = [
+        plan for part in learned_relations.PARTS for plan in learned_relations.wanted(part, 10)
+    ]
+    for row in rows:
+        assert row["plan"] in known and row["command"] == learned_relations.command(row["plan"])
+        assert row["settings"]["seed"] == row["plan"]["seed"]
 
 
 # --- rows -----------------------------------------------------------------------------------------

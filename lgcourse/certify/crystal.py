@@ -57,7 +57,7 @@ def crystallise(model: Any, task: Any, train_scales: Iterable[Scale], seed: int 
 
     With f = 8 log(keys + 1) of the longest training input, the new bias is f times the strength of
     a pair, for pairs with a role and the query itself. A learned relation keeps the cells whose
-    strength times 8 is above 1, as its own training does.
+    strength times 8 is above 0.5, as its own training does.
 
     Args:
         model: a `Transformer`.

@@ -22,7 +22,7 @@ PAIRS = ((0, 1), (1, -1), (1, 1), (1, -2))  # factors of i and j; (1, -2): two a
 SOFT, CHOSEN, FIXED = 0, 1, 2
 CHOOSE_AT, FIX_AT = 0.5, 0.8  # shares of the training at which the stages begin
 COLDEST = 0.1  # temperature of the gates from CHOOSE_AT on
-LEAST = 1.0  # a cell of less strength is outweighed by many other keys, see `LearnedRelation`
+TRIED, LEAST = 0.1, 0.5  # 8 s of cells that are chosen, and of those that are kept to the end
 JITTER = 2.5
 
 
@@ -50,14 +50,17 @@ class LearnedRelation(PositionEmbedding):
     is the sum over its cells; a pair in no cell has strength 0. Training goes through three stages:
 
     soft:    bias = 8 log(keys_i + 1) s, while T falls from 1 to 0.1: forms compete within a head.
-    chosen:  once, the cells with 8 s > 1 are chosen and the gates stop; from then on keys outside
+    chosen:  once, the cells with 8 s > 0.1 are chosen and the gates stop; from then on keys outside
              the chosen cells are excluded. The length factor is multiplied by a draw from U(1, 2.5)
              per step, so that the model meets the sharp attention of long inputs.
-    fixed:   bias = 27 s: no factor depends on the length any more.
+    fixed:   once, cells with 8 s <= 0.5 are dropped; bias = 27 s: no factor depends on the length
+             any more.
 
-    The best of m keys outweighs each of the others by m^(8 s), so a cell with 8 s <= 1 would drown
-    in a long input. The query itself always stays. What is left is a finite relation that can be
-    read, one per head (`relation`), and a model that attends to nothing else.
+    Cells are chosen generously: where several forms name the same rare pair, such as the key of a
+    first step, each of them can do with little strength. With all else excluded the needed ones
+    grow, and what is still weak at the end is not needed. The query itself always stays. What is
+    left is a finite relation that can be read, one per head (`relation`), and a model that attends
+    to nothing else.
 
     Source: learned positional relations after Chen, Liang and Lin (2025), arXiv 2510.04130; forms,
     gates and stages are this course's.
@@ -104,7 +107,9 @@ class LearnedRelation(PositionEmbedding):
         """Set the stage, temperature and jitter of the next update."""
         self.temperature.fill_(COLDEST ** min(1.0, share / CHOOSE_AT))
         if share >= CHOOSE_AT and int(self.stage) == SOFT:
-            self.kept.copy_(STRENGTH * self.strength().detach() > LEAST)
+            self.kept.copy_(STRENGTH * self.strength().detach() > TRIED)
+        if share >= FIX_AT and int(self.stage) == CHOSEN:
+            self.kept &= STRENGTH * self.strength().detach() > LEAST
         self.stage.fill_(SOFT if share < CHOOSE_AT else CHOSEN if share < FIX_AT else FIXED)
         self.jitter = 1.0
         if int(self.stage) == CHOSEN:

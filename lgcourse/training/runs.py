@@ -46,6 +46,7 @@ def train_run(
     progress: Callable[[Trainer], None] | None = None,
     testing: Callable[[Any], None] | None = None,
     picture: Callable[[Settings, Table], bytes] | None = None,
+    check_for: Callable[[Any], Callable[[Trainer], bool]] | None = None,
 ) -> dict[str, Any]:
     """Train, evaluate and store one run.
 
@@ -57,6 +58,8 @@ def train_run(
         progress: called with the `Trainer` after every step.
         testing: called with each scale before it is evaluated.
         picture: makes the PNG file that lies beside the run as curve.png; None makes none.
+        check_for: makes, for a task, the check that ends a training with ``until_certified``:
+            `lgcourse.certify.until_certified`.
 
     Returns:
         The scores and facts of the run, as plain data; ``"run"`` is the folder.
@@ -65,6 +68,8 @@ def train_run(
         InputError: ``out`` holds something else, or a run with other settings.
         KeyboardInterrupt: with the folder's name, after the state was saved there.
     """
+    if settings.until_certified and check_for is None:
+        raise InputError("until_certified needs check_for=lgcourse.certify.until_certified")
     choose_device(device)  # refuse a wrong one before a folder is made
     settings, task, model = build_model(settings)
     folder, finished = _open(settings, out, resume)
@@ -79,6 +84,7 @@ def train_run(
                 list(task.scales(task.scale_of(settings.train_scale))),
                 settings.steps,
                 settings.seed,
+                on_check=check_for(task) if settings.until_certified and check_for else None,
                 batch=settings.batch,
                 learning_rate=settings.learning_rate,
                 precision=settings.precision,
@@ -234,6 +240,8 @@ def _finish(folder: RunFolder, settings, task, model, run: Run, table: Table) ->
         "device": next(model.parameters()).device.type,
         "run": str(folder.path),
     }
+    if settings.until_certified:
+        result["certified"] = run.stopped
     weights = {k: v.detach().cpu().contiguous() for k, v in model.state_dict().items()}
     digest = folder.write_model(save(weights))
     folder.write(

@@ -52,6 +52,7 @@ class Settings:
         task_options: options of the task, for instance ``{"width": 100}``.
         norm, tied, loops, dropout: options of the decoder, see `Transformer`.
         pe_options: options of the embedding, for instance ``{"pairing": "interleaved"}``.
+        until_certified: whether training ends with the first certificate, see `lgcourse.certify`.
 
     Where ``steps``, ``layers`` or ``learning_rate`` is 0, the embedding's ``recommended`` value is
     taken.
@@ -78,6 +79,7 @@ class Settings:
     loops: int = 1
     dropout: float = 0.0
     pe_options: dict[str, Any] = field(default_factory=dict)
+    until_certified: bool = False
 
     def __post_init__(self):
         for name, (least, most) in BOUNDS.items():

@@ -126,6 +126,53 @@ def test_a_learned_relation_is_explained_written_and_predicted_from(capsys, tmp_
     assert "i - j - n = 0" in out and "100.0 %" in out
 
 
+def test_a_run_is_certified_checked_and_exported(capsys, tmp_path):
+    run, proof, program = (str(tmp_path / name) for name in ("run", "proof.json", "copy.py"))
+    code, out, err = call(
+        capsys, "train", "copy", "--pe", "ideal-sh", "--train-scale", "5", "--steps", "600",
+        "--width", "32", "--heads", "2", "--test-scales", "5,30", "--samples", "20",
+        "--until-certified", "--out", run, "--json",
+    )  # fmt: skip
+    assert code == 0, err
+    trained = json.loads(out)
+    assert trained["certified"] is True and trained["steps"] < 600
+    code, out, _ = call(capsys, "certify", run, "--out", proof, "--json")
+    made = json.loads(out)
+    keys = {"certified", "signatures", "tuples", "margin", "reason", "counterexample"}
+    assert code == 0 and keys <= made.keys()
+    assert made["certified"] is True and made["tuples"] >= 10 and made["margin"] > made["error"]
+    code, out, _ = call(capsys, "check", proof, run)
+    assert code == 0 and out.startswith("holds: ")
+    code, out, _ = call(capsys, "export", run, program)
+    assert code == 0 and "every scale" in out
+    clean = [sys.executable, "-I", program, "31415926535="]
+    answer = subprocess.run(clean, capture_output=True, text=True, check=True)
+    assert answer.stdout.strip().endswith("31415926535")
+    code, _, err = call(capsys, "certify", run, "--out", proof)
+    assert code == 2 and "exists already" in err
+    code, _, err = call(capsys, "check", str(tmp_path / "run" / "run.json"), run)
+    assert code == 2 and "no certificate" in err and err.count("\n") == 1
+    claim = json.loads((tmp_path / "proof.json").read_text())
+    claim["sha256"]["weights"] = "0" * 64
+    (tmp_path / "proof.json").write_text(json.dumps(claim))
+    code, out, _ = call(capsys, "check", proof, run)
+    assert code == 1 and out.startswith("no: ") and "weights" in out
+
+
+def test_a_model_without_a_proof_is_not_exported(capsys, tmp_path):
+    run = str(tmp_path / "run")
+    small = ["--steps", "2", "--width", "16", "--heads", "2", "--samples", "4"]
+    code, _, _ = call(
+        capsys, "train", "copy", "--pe", "rpe", "--train-scale", "3", "--test-scales", "3",
+        "--out", run, *small, "--json",
+    )  # fmt: skip
+    assert code == 0
+    code, out, _ = call(capsys, "certify", run)
+    assert code == 0 and "refused" in out and "because" in out
+    code, _, err = call(capsys, "export", run, str(tmp_path / "copy.py"))
+    assert code == 2 and err.count("\n") == 1 and not (tmp_path / "copy.py").exists()
+
+
 def test_two_sizes_in_the_json_keys(capsys, tmp_path):
     small = ["--steps", "2", "--width", "16", "--heads", "2", "--samples", "4"]
     code, out, _ = call(

@@ -95,15 +95,20 @@ def test_the_relation_is_readable_and_survives_copies():
 def test_cells_are_chosen_once_by_their_strength_and_gates_stop_then():
     made, source = filled(0.2), torch.Generator().manual_seed(1)
     made.anneal(0.5, source)
-    want = torch.softmax(made.gates / 0.1, dim=1)[:, :, None] * made.table * 8 > 1
+    strength = torch.softmax(made.gates / 0.1, dim=1)[:, :, None] * made.table * 8
+    want = strength > 0.1
     assert torch.equal(made.kept, want) and 0 < int(want.sum()) < want.numel()
     with torch.no_grad():
-        made.table.zero_()
+        made.table.neg_()
     made.anneal(0.7, source)
-    assert torch.equal(made.kept, want), "a cell that gets weak later stays"
+    assert torch.equal(made.kept, want), "a cell that gets weak stays for now, and none comes back"
     at = torch.arange(LENGTH)
     made.bias(at, at, N).nan_to_num(neginf=0.0).sum().backward()
     assert made.gates.grad is None and made.table.grad is not None
+    with torch.no_grad():
+        made.table.neg_()
+    made.anneal(0.8, source)
+    assert torch.equal(made.kept, strength > 0.5), "what is weak at the end is dropped"
 
 
 def test_two_sizes_choose_from_more_forms_and_get_more_steps():
