@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from inspect import signature
+
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from lgcourse.model.cache import Cache
@@ -49,6 +51,29 @@ def generate(
     return tokens[:, length:]
 
 
+def last_logits(
+    model, tokens: Int[Tensor, "b l"], scale: Scale | None, last: int
+) -> Float[Tensor, "b q v"]:
+    """Return the logits of the last tokens, without computing others where the model can.
+
+    A model of your own, whose ``forward`` knows only tokens and scale, computes all of them.
+
+    Args:
+        model: a `Transformer`, or any module with ``forward(tokens, scale)``.
+        tokens: token ids, all sequences of one scale.
+        scale: the scale n.
+        last: how many.
+
+    >>> from lgcourse import Transformer, embeddings
+    >>> model = Transformer(12, embeddings.build("none", width=16, heads=2), 1, 16, 2)
+    >>> last_logits(model, torch.zeros(3, 7, dtype=torch.long), scale=2, last=2).shape
+    torch.Size([3, 2, 12])
+    """
+    if "last" in signature(model.forward).parameters:
+        return model(tokens, scale, last=last)
+    return model(tokens, scale)[:, tokens.shape[1] - last :]
+
+
 @torch.inference_mode()
 def next_tokens(
     model, tokens: Int[Tensor, "b l"], scale: Scale, last: int | None = None
@@ -74,7 +99,7 @@ def next_tokens(
     rows = []
     for some in tokens.split(max(1, TOGETHER // length)):
         if length <= TOGETHER:
-            rows.append(model(some, scale, last=last).argmax(-1))
+            rows.append(last_logits(model, some, scale, last or length).argmax(-1))
             continue
         cache = Cache(capacity=length)
         blocks = some.split(TOGETHER, dim=1)

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from lgcourse.embeddings.base import PositionEmbedding
 from lgcourse.errors import InputError, whole_number
+from lgcourse.model.generation import last_logits
 from lgcourse.relations.base import Scale
 from lgcourse.training.device import choose_device, one_thread
 from lgcourse.training.seeds import generator
@@ -158,7 +159,8 @@ class Trainer:
         seen = tokens.shape[1] - 1
         last = seen - int(at[0]) + 1  # from the query that predicts the first scored token on
         with torch.autocast(self.device.type, torch.bfloat16, enabled=low):
-            logits = self.model(tokens[:, :-1], batch.scale, last=last)[:, at - at[0]]  # b a v
+            logits = last_logits(self.model, tokens[:, :-1], batch.scale, last)
+        logits = logits[:, at - at[0]]  # b a v
         return nn.functional.cross_entropy(logits.float().flatten(0, 1), tokens[:, at].flatten())
 
     def _set_rate(self) -> None:
