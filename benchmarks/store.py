@@ -6,7 +6,6 @@ An interrupted benchmark goes on where it stopped: a run that has a line is not 
 from __future__ import annotations
 
 import json
-import platform
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -68,17 +67,10 @@ def run_missing(
 
 
 def versions() -> dict[str, str]:
-    """Return what a result may depend on."""
-    import torch
+    """Return what a result may depend on, as run folders state it."""
+    from lgcourse.training.runs import versions as of_run
 
-    import lgcourse
-
-    return {
-        "lgcourse": lgcourse.__version__,
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "machine": platform.machine(),
-    }
+    return of_run()
 
 
 def between(text: str, marks: tuple[str, str], table: str) -> str:
