@@ -4,13 +4,12 @@ Each row is one run of ``lgcourse train`` (its command is stored in the row) wit
 `predict` say of the relation that it found, and its exact match on longer inputs.
 
     python benchmarks/learned_relations.py            run what is missing, two runs at a time
-    python benchmarks/learned_relations.py --part main --seeds 2     a part of it
+    python benchmarks/learned_relations.py --seeds 2  seeds 0 and 1 only
     python benchmarks/learned_relations.py --table    write the tables of README.md and RESULTS.md
 """
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 import time
 from collections.abc import Iterator
@@ -80,6 +79,12 @@ def wanted(part: str, seeds: int) -> Iterator[store.Row]:
     for seed in range(seeds):
         for row in PARTS[part]:
             yield {"part": part, **row, "seed": seed}
+
+
+def every_part(seeds: int) -> Iterator[store.Row]:
+    """Yield all runs, the main part first."""
+    for part in PARTS:
+        yield from wanted(part, seeds)
 
 
 def one(row: store.Row) -> store.Row:
@@ -226,20 +231,6 @@ def say(row: store.Row) -> str:
     return f"{row['seconds']:5.1f} s  {row['exact_match']}  {row['command']}"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--table", action="store_true", help="only write the tables of README.md")
-    parser.add_argument("--part", choices=list(PARTS), help="only this part")
-    parser.add_argument("--seeds", type=int, default=SEEDS, help="seeds 0..N-1")
-    parser.add_argument("--jobs", type=int, default=2, help="runs at a time")
-    chosen = parser.parse_args()
-    if not chosen.table:
-        for part in [chosen.part] if chosen.part else PARTS:
-            store.run_missing(NAME, wanted(part, chosen.seeds), one, chosen.jobs, say)
-    rows = store.stored(NAME)
-    store.rewrite(store.ROOT / "README.md", with_table, rows)
-    store.rewrite(store.ROOT / "benchmarks" / "RESULTS.md", with_details, rows)
-
-
 if __name__ == "__main__":
-    main()
+    tables = {"README.md": with_table, "benchmarks/RESULTS.md": with_details}
+    store.command_line(__doc__.splitlines()[0], NAME, every_part, one, say, tables, SEEDS)

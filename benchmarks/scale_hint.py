@@ -10,7 +10,6 @@ on unpadded addition, the scale-free `ideal` on addition padded to W digits. Bot
 
 from __future__ import annotations
 
-import argparse
 import statistics
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -220,23 +219,15 @@ def wrong_table(rows: list[store.Row]) -> list[str]:
     return lines
 
 
+def say(row: store.Row) -> str:
+    return str(row["plan"])
+
+
 def with_table(text: str, rows: list[store.Row]) -> str:
     """Return RESULTS.md with the tables between their marks."""
     return store.between(text, MARKS, summary(rows))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--table", action="store_true", help="only write the tables of RESULTS.md")
-    parser.add_argument("--seeds", type=int, default=SEEDS, help="seeds 0..N-1")
-    parser.add_argument("--jobs", type=int, default=2, help="runs at a time")
-    chosen = parser.parse_args()
-    if not chosen.table:
-        store.run_missing(
-            NAME, list(wanted(chosen.seeds)), one, chosen.jobs, lambda r: str(r["plan"])
-        )
-    store.rewrite(store.ROOT / "benchmarks" / "RESULTS.md", with_table, store.stored(NAME))
-
-
 if __name__ == "__main__":
-    main()
+    tables = {"benchmarks/RESULTS.md": with_table}
+    store.command_line(__doc__.splitlines()[0], NAME, wanted, one, say, tables, SEEDS)

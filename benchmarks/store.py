@@ -5,6 +5,7 @@ An interrupted benchmark goes on where it stopped: a run that has a line is not 
 
 from __future__ import annotations
 
+import argparse
 import json
 import time
 from collections.abc import Callable, Iterable
@@ -66,6 +67,37 @@ def run_missing(
             print(f"[{count}/{len(missing)}, {left / 60:.0f} min left] {say(row)}", flush=True)
 
 
+def command_line(
+    title: str,
+    name: str,
+    wanted: Callable[[int], Iterable[Row]],
+    one: Callable[[Row], Row],
+    say: Callable[[Row], str],
+    tables: dict[str, Callable[[str, list[Row]], str]],
+    seeds: int,
+) -> None:
+    """Run a benchmark from its command line: make what is missing, then write the tables.
+
+    Args:
+        title: what ``--help`` says.
+        name: of the results.
+        wanted: what defines each run, for seeds 0..N-1.
+        one, say: see `run_missing`.
+        tables: file -> what puts the tables between its marks.
+        seeds: how many there are if nobody asks for fewer.
+    """
+    parser = argparse.ArgumentParser(description=title)
+    parser.add_argument("--table", action="store_true", help="only write the tables")
+    parser.add_argument("--seeds", type=int, default=seeds, help="seeds 0..N-1")
+    parser.add_argument("--jobs", type=int, default=2, help="runs at a time")
+    chosen = parser.parse_args()
+    if not chosen.table:
+        run_missing(name, wanted(chosen.seeds), one, chosen.jobs, say)
+    for file, make in tables.items():
+        text = (ROOT / file).read_text(encoding="utf-8")
+        (ROOT / file).write_text(make(text, stored(name)), encoding="utf-8")
+
+
 def versions() -> dict[str, str]:
     """Return what a result may depend on, as run folders state it."""
     from lgcourse.training.runs import versions as of_run
@@ -78,11 +110,6 @@ def between(text: str, marks: tuple[str, str], table: str) -> str:
     before, rest = text.split(marks[0])
     _, after = rest.split(marks[1])
     return f"{before}{marks[0]}\n{table}\n{marks[1]}{after}"
-
-
-def rewrite(path: Path, make: Callable[[str, list[Row]], str], rows: list[Row]) -> None:
-    """Write a text again with the tables that the rows give."""
-    path.write_text(make(path.read_text(encoding="utf-8"), rows), encoding="utf-8")
 
 
 NOTHING = "No run is stored yet."

@@ -13,7 +13,6 @@ they collect changes with the length; layer 2 reads it.
 
 from __future__ import annotations
 
-import argparse
 from typing import Any
 
 import store
@@ -23,6 +22,11 @@ MARKS = ("<!-- two layers: begin -->", "<!-- two layers: end -->")
 SEEDS, STEPS, SAMPLES = 5, 1000, 100
 TRAINED, LONGEST = 10, 100
 CHANGES = ("none", "layer 1, prompt", "layer 1, answer", "layer 2, prompt")
+
+
+def wanted(seeds: int) -> list[store.Row]:
+    """Return what defines each run."""
+    return [{"other": o, "seed": s} for s in range(seeds) for o in ("soft", "excluded")]
 
 
 def one(plan: store.Row) -> store.Row:
@@ -112,24 +116,15 @@ def summary(rows: list[store.Row]) -> str:
     return "\n".join(lines)
 
 
+def say(row: store.Row) -> str:
+    return f"{row['plan']} {row['exact_match']}"
+
+
 def with_table(text: str, rows: list[store.Row]) -> str:
     """Return RESULTS.md with the table between its marks."""
     return store.between(text, MARKS, summary(rows))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--table", action="store_true", help="only write the table of RESULTS.md")
-    parser.add_argument("--seeds", type=int, default=SEEDS, help="seeds 0..N-1")
-    parser.add_argument("--jobs", type=int, default=2, help="runs at a time")
-    chosen = parser.parse_args()
-    if not chosen.table:
-        plans = [{"other": o, "seed": s} for s in range(chosen.seeds) for o in ("soft", "excluded")]
-        store.run_missing(
-            NAME, plans, one, chosen.jobs, lambda r: f"{r['plan']} {r['exact_match']}"
-        )
-    store.rewrite(store.ROOT / "benchmarks" / "RESULTS.md", with_table, store.stored(NAME))
-
-
 if __name__ == "__main__":
-    main()
+    tables = {"benchmarks/RESULTS.md": with_table}
+    store.command_line(__doc__.splitlines()[0], NAME, wanted, one, say, tables, SEEDS)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from tqdm.auto import tqdm
@@ -167,10 +166,10 @@ def save_relation(run, path: str) -> None:
 
 def save_certificate(made, path: str) -> None:
     """Write a certificate to a new JSON file."""
-    import json
+    from lgcourse.training.folder import new_file
 
-    data = (json.dumps(made.to_json(), indent=1) + "\n").encode()
-    _write(path, ".json", "certificates", data)
+    made.write(new_file(path, ".json", "certificates"))
+    print(f"certificate: {path}", file=sys.stderr)
 
 
 def _save(figure, path: str) -> None:
@@ -178,18 +177,9 @@ def _save(figure, path: str) -> None:
 
 
 def _write(path: str, ending: str, what: str, data: bytes) -> None:
-    """Write a new file; another ending, or a name that is taken, is an `InputError`."""
-    from lgcourse.training.folder import write_aside
+    from lgcourse.training.folder import new_file, write_aside
 
-    file = Path(path)
-    if file.suffix.lower() != ending:
-        kind = ending[1:].upper()
-        raise InputError(
-            f"{what} are {kind} files; write '{file.with_suffix(ending)}', not '{path}'"
-        )
-    if file.exists():
-        raise InputError(f"'{path}' exists already; choose another name")
-    write_aside(file, data)
+    write_aside(new_file(path, ending, what), data)
     print(f"{what.removesuffix('s')}: {path}", file=sys.stderr)
 
 

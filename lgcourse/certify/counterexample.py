@@ -18,8 +18,9 @@ from torch import Tensor
 
 from lgcourse.certify.signatures import MalformedError, Setting, Signature, shape_at
 from lgcourse.errors import InputError
-from lgcourse.model.generation import generate, next_tokens
+from lgcourse.model.generation import generate
 from lgcourse.relations.base import Scale, sizes_of
+from lgcourse.training.evaluation import right_tokens
 from lgcourse.training.seeds import generator
 
 LARGEST = 8  # sizes that are searched, from the signature's smallest ones on
@@ -104,11 +105,8 @@ def _scales(task, least: tuple[int, ...]) -> Iterator[Scale]:
     above = [range(size, size + LARGEST) for size in least]
     for sizes in sorted(product(*above), key=lambda s: (sum(s), s))[: LARGEST**2]:
         scale = sizes if len(least) > 1 else sizes[0]
-        try:
-            task.check_scale(scale)
-        except InputError:
-            continue
-        yield scale
+        if task.has_scale(scale):
+            yield scale
 
 
 def _steps(setting: Setting, signature: Signature, scale: Scale) -> Iterator[tuple[int, ...]]:
@@ -158,9 +156,7 @@ def shortest(model, task, setting: Setting) -> Counterexample | None:
     source = generator(0, "shortest")
     for scale in list(_scales(task, (1,) * setting.sizes))[:4]:
         batch = task.batch(_lines(task, setting, scale, FEW, FEW, source, {}), scale)
-        at = batch.answer.nonzero()[:, 0]
-        guess = next_tokens(model, batch.tokens, scale)[:, at - 1]
-        for row in (guess != batch.tokens[:, at]).any(1).nonzero()[:1, 0]:
+        for row in (~right_tokens(model, batch).all(1)).nonzero()[:1, 0]:
             found = replay(model, task, batch.tokens[row, : task.prompt_length(scale)], scale)
             if found is not None:
                 return found

@@ -21,7 +21,7 @@ from lgcourse.certify.parts import marks_counted, parts
 from lgcourse.certify.signatures import Setting, Shape
 from lgcourse.errors import InputError
 from lgcourse.tasks.numerals import Numerals
-from lgcourse.training.folder import write_aside
+from lgcourse.training.folder import new_file, write_aside
 from lgcourse.training.runs import load_run
 
 TEMPLATE = '''"""{title}
@@ -165,11 +165,7 @@ def export_run(run: str | Path, out: str | Path, limit: int = LIMIT) -> Certific
     Raises:
         InputError: the model is not certified, or the file cannot be written.
     """
-    path = Path(out)
-    if path.suffix != ".py":
-        raise InputError(f"the program is a Python file; write '{path.with_suffix('.py')}'")
-    if path.exists():
-        raise InputError(f"'{out}' exists already; choose another name")
+    path = new_file(out, ".py", "Python files")
     loaded = load_run(run)
     whole = examine(loaded.model, loaded.task, limit, dict(loaded.settings.task_options))
     write_aside(path, program(whole, loaded.task, loaded.model.embedding).encode())

@@ -122,11 +122,15 @@ def _possible(setting, shape: Shape, place: int, known: list[int], tokens) -> Bo
     allowed = torch.tensor(sorted(rows)).long()
     seen = tokens[:, [*(sources[role] for role in roles), place]]
     base = 1 + int(max(allowed.max(), tokens.max()))
-    return torch.isin(_code(seen, base), _code(allowed, base))
+    return torch.isin(numbers_of(seen, base), numbers_of(allowed, base))
 
 
-def _code(rows: Int[Tensor, "t c"], base: int) -> Int[Tensor, " t"]:
-    """Return one number per row."""
+def numbers_of(rows: Int[Tensor, "t c"], base: int) -> Int[Tensor, " t"]:
+    """Return one number per row, its entries read as digits in a base that is larger than each.
+
+    >>> numbers_of(torch.tensor([[1, 2, 3]]), base=10)
+    tensor([123])
+    """
     code = torch.zeros(len(rows), dtype=torch.long)
     for column in rows.T:
         code = code * base + column

@@ -6,10 +6,8 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
-import torch
-
 from lgcourse.certify.certificate import LIMIT, certify
-from lgcourse.model.generation import next_tokens
+from lgcourse.training.evaluation import right_tokens
 from lgcourse.training.seeds import generator
 
 SAMPLES = 64  # sequences of the largest training scale that must be right before a proof is tried
@@ -39,8 +37,7 @@ def until_certified(task: Any, limit: int = LIMIT) -> Callable[[Any], bool]:
         model = model.cpu().eval()
         scale = max(trainer.scales, key=task.length)
         batch = task.sample(scale, SAMPLES, generator(0, "until certified"))
-        at = batch.answer.nonzero()[:, 0]
-        guess = next_tokens(model, batch.tokens, scale)[:, at - 1]
-        return torch.equal(guess, batch.tokens[:, at]) and certify(model, task, limit).certified
+        right = bool(right_tokens(model, batch).all())
+        return right and certify(model, task, limit).certified
 
     return check

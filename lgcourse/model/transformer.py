@@ -158,7 +158,7 @@ class Transformer(nn.Module):
             position = cast(PositionEmbedding, self.positions[min(layer, len(self.positions) - 1)])
             view = View(position, query, key, scale, context, self.path, step, cache, shared)
             if last is not None and step == steps - 1:
-                view = view.last(last)
+                view = view.rows(slice(-last, None))
             x = self.blocks[layer](x, view, drop)
         x = self.norm(x)
         if self.logits is not None:

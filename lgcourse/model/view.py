@@ -48,10 +48,6 @@ class View:
         """Return keys and values of all tokens ``[b h k d]``: the cached ones and these."""
         return (k, v) if self.cache is None else self.cache.extend(self.layer, k, v)
 
-    def last(self, count: int) -> View:
-        """Return the view of the last queries; they see all keys that there are."""
-        return replace(self, query=self.query[len(self.query) - count :], shared=None)
-
     def rows(self, part: slice) -> View:
         """Return the view of a part of the queries, with the keys up to its last one."""
         start, stop, _ = part.indices(len(self.query))

@@ -204,6 +204,20 @@ class Task:
             )
             raise InputError(f"task '{self.name}' takes {wanted}; got scale {scale!r}")
 
+    def has_scale(self, scale: Scale) -> bool:
+        """Return whether a scale is one of the task's; a padded layout ends at its width.
+
+        >>> from lgcourse.tasks import get
+        >>> task = get("addition-padded", width=5)
+        >>> task.has_scale(5), task.has_scale(6)
+        (True, False)
+        """
+        try:
+            self.check_scale(scale)
+        except InputError:
+            return False
+        return True
+
     def scale_of(self, size: int) -> Scale:
         """Return the scale at which every size of the task is ``size``.
 

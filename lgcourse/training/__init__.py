@@ -9,6 +9,7 @@ __getattr__ = lazy(
         "Run": "trainer",
         "evaluate": "evaluation",
         "Table": "evaluation",
+        "right_tokens": "evaluation",
         "Settings": "settings",
         "build_model": "settings",
         "generator": "seeds",

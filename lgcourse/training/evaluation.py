@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from jaxtyping import Bool
 from torch import Tensor
 
 from lgcourse.errors import whole_number
@@ -86,17 +87,31 @@ def evaluate(
         if progress is not None:
             progress(scale)
         source = generator(seed, f"test at {scale_name(scale)}")
-        right = _right(model, task.sample(scale, samples, source))
+        right = right_tokens(model, task.sample(scale, samples, source))
         table.exact_match[scale] = right.all(dim=1).double().mean().item()
         table.token_accuracy[scale] = right.double().mean().item()
         hard = task.hard(scale, hard_samples, source) if hard_samples else None
         if hard is not None:
-            table.hard_exact_match[scale] = _right(model, hard).all(dim=1).double().mean().item()
+            table.hard_exact_match[scale] = (
+                right_tokens(model, hard).all(dim=1).double().mean().item()
+            )
     return table
 
 
-def _right(model, batch: Batch) -> Tensor:
-    """Return which answer tokens the model gets right, ``[b a]``, in the precision of the model."""
+def right_tokens(model, batch: Batch) -> Bool[Tensor, "b a"]:
+    """Return which answer tokens a model gets right under teacher forcing.
+
+    Args:
+        model: a `Transformer`, or any module with ``forward(tokens, scale)``.
+        batch: samples of one scale.
+
+    >>> from lgcourse import Transformer, embeddings, tasks
+    >>> import torch
+    >>> task = tasks.get("copy")
+    >>> model = Transformer(11, embeddings.build("none", width=16, heads=2), 1, 16, 2)
+    >>> right_tokens(model, task.sample(3, 5, torch.Generator().manual_seed(0))).shape
+    torch.Size([5, 3])
+    """
     at = batch.answer.nonzero()[:, 0]
     tokens = batch.tokens.to(next(model.parameters()).device)
     start = int(at[0]) - 1

@@ -120,6 +120,30 @@ def write_aside(path: Path, data: bytes) -> None:
         raise cannot("write", path, error) from error
 
 
+def new_file(path: str | Path, ending: str, what: str) -> Path:
+    """Return a path that may be written: it has the ending, and nothing stands there.
+
+    Args:
+        path: what a user asked for.
+        ending: for instance ``".png"``.
+        what: what is written, a plural, for the error.
+
+    Raises:
+        InputError: the path has another ending, or exists.
+
+    >>> new_file("curve.png", ".png", "figures").name
+    'curve.png'
+    """
+    file = Path(path)
+    if file.suffix.lower() != ending:
+        raise InputError(
+            f"{what} end in {ending}; write '{file.with_suffix(ending)}', not '{path}'"
+        )
+    if file.exists():
+        raise InputError(f"'{path}' exists already; choose another name")
+    return file
+
+
 def cannot(do: str, path: Path, error: OSError) -> InputError:
     """Make the error for a place that the system refuses."""
     shown = str(path) if len(str(path)) <= 80 else str(path)[:77] + "..."

@@ -216,7 +216,11 @@ def _new_folder(settings: Settings, record, root: str = "runs") -> RunFolder:
 
 
 def _refuse_other(folder: RunFolder, settings: Settings, stored) -> None:
-    here, asked = stored["settings"], json.loads(json.dumps(settings.to_json()))
+    try:  # settings that are newer than the run have their default value there
+        before = Settings.from_json(stored["settings"])
+    except (KeyError, TypeError) as error:
+        raise folder.damaged("it does not fit this version") from error
+    here, asked = (json.loads(json.dumps(one.to_json())) for one in (before, settings))
     for name, value in asked.items():
         if here.get(name) != value:
             raise InputError(

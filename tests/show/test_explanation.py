@@ -6,8 +6,8 @@ import pytest
 import torch
 from matplotlib.collections import PathCollection, PolyCollection
 from matplotlib.colors import to_rgb
+from untrained import run_of, with_cells
 
-from lgcourse.embeddings.learned_relation import LearnedRelation
 from lgcourse.errors import InputError
 from lgcourse.model.reading import attention_weights
 from lgcourse.relations import Form
@@ -19,36 +19,8 @@ from lgcourse.show.explanation import (
     explanation_text,
     tone,
 )
-from lgcourse.training import Settings, build_model
-from lgcourse.training.runs import LoadedRun
 
 HERE, BEFORE = (Form(1, -1, -1), 0), (Form(1, -1, -1), 1)
-
-
-def run_of(task, pe, tests=(10,), **options):
-    base = dict(width=16, heads=4, layers=1, train_scale=6, steps=1, learning_rate=1e-3)
-    settings = Settings(task, pe, test_scales=tests, **{**base, **options})
-    settings, task, model = build_model(settings)
-    return LoadedRun(settings, task, model.eval(), {"exact_match": {}})
-
-
-@torch.no_grad()
-def with_cells(run, *layers):
-    """Set the cells of a learned relation by layer and head, each at strength 1."""
-    for position, heads in zip(run.model.positions, layers, strict=True):
-        assert isinstance(position, LearnedRelation)
-        for share in (0.0, 0.6, 0.9):  # to the last stage, in which cells stay as they are
-            position.anneal(share, torch.Generator().manual_seed(0))
-        position.gates.zero_()
-        position.table.zero_()
-        position.kept.fill_(False)
-        reach = position.kept.shape[2] // 2
-        for head, cells in enumerate(heads):
-            for form, value in cells:
-                f = position.forms.index(form)
-                position.kept[head, f, value + reach] = True
-                position.table[head, f, value + reach] = float(len(position.forms))
-    return run
 
 
 @pytest.fixture(scope="module")

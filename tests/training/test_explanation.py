@@ -8,13 +8,13 @@ from collections import Counter
 
 import pytest
 import torch
+from untrained import run_of, with_cells
 
 from lgcourse import embeddings, relations, tasks
-from lgcourse.embeddings.learned_relation import LearnedRelation
 from lgcourse.errors import InputError
 from lgcourse.relations import CellRelation, Form
 from lgcourse.theory import predict
-from lgcourse.training import Settings, build_model, load_run
+from lgcourse.training import Settings, load_run
 from lgcourse.training.explanation import (
     Reader,
     _short,
@@ -26,7 +26,7 @@ from lgcourse.training.explanation import (
     share_at,
     words,
 )
-from lgcourse.training.runs import LoadedRun, train_run
+from lgcourse.training.runs import train_run
 
 COPY = [(Form(1, -1, -1), 0)]
 ADDITION = {  # position of a(t) is t - 1, of b(t) n + t, of s(t) 2n + 1 + t; the query is 2n + t
@@ -37,14 +37,6 @@ ADDITION = {  # position of a(t) is t - 1, of b(t) n + t, of s(t) 2n + 1 + t; th
 }
 
 
-def run_of(task, pe, tests=(10, 20), exact=None, **options):
-    """A run that was never trained: the model at its start, and scores of our own."""
-    base = dict(width=16, heads=4, layers=1, train_scale=6, steps=1, learning_rate=1e-3)
-    settings = Settings(task, pe, test_scales=tests, **{**base, **options})
-    settings, task, model = build_model(settings)
-    return LoadedRun(settings, task, model.eval(), {"exact_match": exact or {}})
-
-
 @torch.no_grad()
 def by_hand(run, relation=None):
     """Give every id but "other" the same strength; or take another relation for it."""
@@ -53,26 +45,6 @@ def by_hand(run, relation=None):
             position.relation = relation
         position.table.fill_(1.0)
         position.table[:, position.relation.other] = 0.0
-    return run
-
-
-@torch.no_grad()
-def with_cells(run, *layers):
-    """Set the cells of a learned relation, layer by layer and head by head, at strength 1."""
-    for position, heads in zip(run.model.positions, layers, strict=True):
-        assert isinstance(position, LearnedRelation)
-        for share in (0.0, 0.6, 0.9):  # to the last stage, in which cells stay as they are
-            position.anneal(share, torch.Generator().manual_seed(0))
-        position.gates.zero_()
-        position.table.zero_()
-        position.kept.fill_(False)
-        reach = position.kept.shape[2] // 2
-        for head, cells in enumerate(heads):
-            for form, value in cells:
-                f = position.forms.index(form)
-                position.kept[head, f, value + reach] = True
-                position.table[head, f, value + reach] = float(len(position.forms))
-        assert torch.allclose(position.strength()[position.kept], torch.tensor(1.0))
     return run
 
 

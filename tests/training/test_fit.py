@@ -6,7 +6,7 @@ import torch
 from lgcourse import InputError, evaluate, fit, tasks
 from lgcourse.model import generate
 from lgcourse.training import Settings, build_model
-from lgcourse.training.evaluation import _right
+from lgcourse.training.evaluation import right_tokens
 from lgcourse.training.trainer import Trainer
 
 
@@ -107,7 +107,7 @@ def test_exact_match_equals_that_of_real_generation_sample_by_sample(task_name):
 
     fit(model, task, [1, 2, 3], 400, seed=2, on_check=between, check_every=5, learning_rate=2e-3)
     batch = task.sample(3, 300, torch.Generator().manual_seed(9))
-    forced = _right(model, batch).all(dim=1)
+    forced = right_tokens(model, batch).all(dim=1)
     start, count = task.prompt_length(3), task.answer_length(3)
     written = generate(model, batch.tokens[:, :start], 3, count)
     real = (written == batch.tokens[:, start : start + count]).all(dim=1)

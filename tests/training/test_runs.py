@@ -10,7 +10,7 @@ import pytest
 
 from lgcourse import InputError
 from lgcourse.report import curve_picture
-from lgcourse.training import Settings, load_run
+from lgcourse.training import Settings, build_model, load_run
 from lgcourse.training import folder as folder_module
 from lgcourse.training.answer import answer
 from lgcourse.training.runs import train_run
@@ -328,3 +328,12 @@ def test_a_killed_process_goes_on_to_the_same_weights(name, tmp_path):
     assert (folder / "model.safetensors").read_bytes() == (
         tmp_path / "whole" / "model.safetensors"
     ).read_bytes()
+
+
+def test_a_run_from_before_a_setting_existed_goes_on(tmp_path):
+    settings, _, _ = build_model(Settings("copy", "none", train_scale=2, test_scales=(2,), steps=2))
+    known = settings.to_json()
+    del known["until_certified"]  # as a version wrote it that did not know this setting
+    record = {"status": "training", "settings": known, "versions": {}}
+    assert folder_module.RunFolder(tmp_path / "run").claim(record)
+    assert train_run(settings, tmp_path / "run", resume=True)["steps"] == 2
