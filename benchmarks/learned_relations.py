@@ -1,7 +1,8 @@
 """Do learned relations find the alignment by themselves? Ten seeds per task, one set of defaults.
 
-Each row is one run of ``lgcourse train`` (its command is stored in the row) with what `explain` and
-`predict` say of the relation that it found, and its exact match on longer inputs.
+Each row is one run of ``lgcourse train`` (its command is stored in the row) with what `explain`,
+`predict` and `certify` say of the model, and its exact match on longer inputs. The run folders stay
+under runs/learned_relations/; a run that is there is not trained again.
 
     python benchmarks/learned_relations.py            run what is missing, two runs at a time
     python benchmarks/learned_relations.py --seeds 2  seeds 0 and 1 only
@@ -10,11 +11,9 @@ Each row is one run of ``lgcourse train`` (its command is stored in the row) wit
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import store
@@ -25,7 +24,10 @@ SEEDS = 10
 SAMPLES, LONG_SAMPLES = 200, 50
 MOVES = ("copy", "reverse", "shift", "parity-cot", "modsum-cot")
 OTHERS = ("multiply-digit", "interleave", "permutation-cot-s3", "compare-cot", "successor")
+PERMUTATIONS = ("permutation-cot-s3", "permutation-cot-s5")
 SHORT, LONG = (10, 20, 50, 100), (1000,)
+KEPT = store.ROOT / "runs" / NAME
+TOLD = ("certified", "verdict", "reason", "signatures", "tuples", "margin", "error", "seconds")
 
 
 def plan(task: str, pe: str = "lbpe-sh", scales=SHORT, long=LONG, **settings: Any) -> store.Row:
@@ -63,6 +65,10 @@ PARTS = {
         *(plan(task, "lbpe-mlp-sh", (10, 20, 50), ()) for task in ("copy", "addition")),
         *(plan(task, "rpe-sh", (10, 20, 50), ()) for task in ("copy", "reverse", "addition")),
     ],
+    "proofs": [
+        *(plan(task, "ideal-sh") for task in (*MOVES, "multiply-digit", *PERMUTATIONS)),
+        plan("permutation-cot-s5"),
+    ],
 }
 
 TITLES = {
@@ -71,6 +77,7 @@ TITLES = {
     "by hand": "The ideal relation, 10 to 1,000 digits",
     "contrast": "Contrast: a relation without a form (lbpe-mlp-sh), and a fixed one with learned "
     "numbers (rpe-sh)",
+    "proofs": "More models that were tried for a certificate",
 }
 
 
@@ -89,6 +96,7 @@ def every_part(seeds: int) -> Iterator[store.Row]:
 
 def one(row: store.Row) -> store.Row:
     """Train, test and explain one run."""
+    from lgcourse.certify import certify_run
     from lgcourse.cli import parse_scales
     from lgcourse.training import Settings, evaluate, load_run, train_run
     from lgcourse.training.explanation import explain
@@ -97,9 +105,9 @@ def one(row: store.Row) -> store.Row:
     short, long = parse_scales(row["scales"]), parse_scales(row["long"]) if row["long"] else ()
     settings = Settings(**given, test_scales=short, samples=SAMPLES, hard_samples=SAMPLES)
     start, cpu = time.perf_counter(), time.process_time()
-    with tempfile.TemporaryDirectory() as folder:
-        result = train_run(settings, Path(folder, "run"), device="cpu")
-        run = load_run(Path(folder, "run"))
+    folder = KEPT / slug(row)
+    result = train_run(settings, folder, resume=True, device="cpu")
+    run = load_run(folder)
     whole, used = time.perf_counter() - start, time.process_time() - cpu
     scores, hard = result["exact_match"], result.get("hard_exact_match", {})
     if long:
@@ -109,6 +117,10 @@ def one(row: store.Row) -> store.Row:
     stored_settings = run.settings.to_json()
     run.settings = replace(run.settings, test_scales=(*short, *long))
     found = explain(run)
+    proof = None
+    if run.settings.layers == 1:
+        made = certify_run(folder).to_json()
+        proof = {name: made[name] for name in TOLD}
     return {
         "command": command(row),
         "exact_match": scores,
@@ -119,9 +131,16 @@ def one(row: store.Row) -> store.Row:
         "relation": [f"layer {e['layer']} head {e['head']}: {e['words']}" for e in found.heads],
         "agrees": None if found.agreement is None else found.agreement.agrees,
         "predicted": found.prediction.to_json(),
+        "certificate": proof,
         "settings": stored_settings,
         "versions": store.versions(),
     }
+
+
+def slug(row: store.Row) -> str:
+    """Return the name of the folder of a run."""
+    layers = f"-{row['layers']}-layers" if "layers" in row else ""
+    return f"{row['part']}-{row['task']}-{row['pe']}{layers}-seed-{row['seed']}".replace(" ", "-")
 
 
 def command(row: store.Row) -> str:
