@@ -22,7 +22,7 @@ def with_cells(run, *layers):
     """Set the cells of a learned relation, layer by layer and head by head, at strength 1."""
     for position, heads in zip(run.model.positions, layers, strict=True):
         assert isinstance(position, LearnedRelation)
-        for share in (0.0, 0.6, 0.9):  # to the last stage, in which cells stay as they are
+        for share in (0.0, 0.5, 0.9):  # to the last stage, in which cells stay as they are
             position.anneal(share, torch.Generator().manual_seed(0))
         position.gates.zero_()
         position.table.zero_()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -60,8 +61,16 @@ class PositionEmbedding(nn.Module):
     rates: dict[str, float] = {}
     recommended: dict[str, Any] = {"layers": 2, "learning_rate": 4e-3, "steps": 3000}
 
-    def anneal(self, share: float, source: torch.Generator) -> None:
-        """Prepare for the next update of a training, of which ``share`` is done (0 to 1)."""
+    def anneal(
+        self, share: float, source: torch.Generator, loss: Callable[[], float] | None = None
+    ) -> None:
+        """Prepare for the next update of a training, of which ``share`` is done (0 to 1).
+
+        Args:
+            share: part of the training that is done.
+            source: random generator of the training.
+            loss: measures the model as it stands, see `lgcourse.training.trainer.Trainer`.
+        """
 
     def embed(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import product
 
 import torch
@@ -20,9 +20,10 @@ from lgcourse.relations.forms import Form, Term
 WINDOW = 3  # with a hint, values -3..3 of each form can be named
 PAIRS = ((0, 1), (1, -1), (1, 1), (1, -2))  # factors of i and j; (1, -2): two answers per operand
 SOFT, CHOSEN, FIXED = 0, 1, 2
-CHOOSE_AT, FIX_AT = 0.5, 0.8  # shares of the training at which the stages begin
+CHOOSE_AT, FIX_AT = 0.45, 0.6  # shares of the training at which the stages begin
 COLDEST = 0.1  # temperature of the gates from CHOOSE_AT on
 TRIED, LEAST = 0.1, 0.5  # 8 s of cells that are chosen, and of those that are kept to the end
+SPARE = 0.3  # nats that dropping cells may add to the loss at the worst place
 JITTER = 2.5
 
 
@@ -53,14 +54,16 @@ class LearnedRelation(PositionEmbedding):
     chosen:  once, the cells with 8 s > 0.1 are chosen and the gates stop; from then on keys outside
              the chosen cells are excluded. The length factor is multiplied by a draw from U(1, 2.5)
              per step, so that the model meets the sharp attention of long inputs.
-    fixed:   once, cells with 8 s <= 0.5 are dropped; bias = 27 s: no factor depends on the length
-             any more.
+    fixed:   once, cells with 8 s <= 0.5 are dropped, and then, the weakest first, all without which
+             the loss at the worst place of an answer stays nearly the same; bias = 27 s: no factor
+             depends on the length any more.
 
     Cells are chosen generously: where several forms name the same rare pair, such as the key of a
     first step, each of them can do with little strength. With all else excluded the needed ones
-    grow, and what is still weak at the end is not needed. The query itself always stays. What is
-    left is a finite relation that can be read, one per head (`relation`), and a model that attends
-    to nothing else.
+    grow. Dropping asks for the fewest keys: what a step reads beside its operands is noise, and
+    among more tokens there are more combinations that training never shows. The query itself always
+    stays. What is left is a finite relation that can be read, one per head (`relation`), and a
+    model that attends to nothing else.
 
     Source: learned positional relations after Chen, Liang and Lin (2025), arXiv 2510.04130; forms,
     gates and stages are this course's.
@@ -93,7 +96,7 @@ class LearnedRelation(PositionEmbedding):
         self.forms, self.window, self.segments = list(forms), window, segments
         self.uses_scale = any(form.uses_scale for form in self.forms)
         sizes = len(self.forms[0].factors)  # more sizes, more forms to choose from: more steps
-        self.recommended = {"layers": 1, "learning_rate": 6e-3, "steps": 1200 * sizes}
+        self.recommended = {"layers": 1, "learning_rate": 6e-3, "steps": 1400 * sizes}
         cells = (heads, len(self.forms), 2 * window + 1)
         self.table = nn.Parameter(torch.zeros(cells))
         self.gates = nn.Parameter(0.01 * torch.randn(heads, len(self.forms)))
@@ -103,17 +106,31 @@ class LearnedRelation(PositionEmbedding):
         self.jitter = 1.0
         self._cells: dict[tuple, tuple[Tensor, Tensor]] = {}
 
-    def anneal(self, share: float, source: torch.Generator) -> None:
+    def anneal(
+        self, share: float, source: torch.Generator, loss: Callable[[], float] | None = None
+    ) -> None:
         """Set the stage, temperature and jitter of the next update."""
         self.temperature.fill_(COLDEST ** min(1.0, share / CHOOSE_AT))
         if share >= CHOOSE_AT and int(self.stage) == SOFT:
             self.kept.copy_(STRENGTH * self.strength().detach() > TRIED)
         if share >= FIX_AT and int(self.stage) == CHOSEN:
             self.kept &= STRENGTH * self.strength().detach() > LEAST
+            self.stage.fill_(FIXED)
+            if loss is not None:
+                self._drop(loss)
         self.stage.fill_(SOFT if share < CHOOSE_AT else CHOSEN if share < FIX_AT else FIXED)
         self.jitter = 1.0
         if int(self.stage) == CHOSEN:
             self.jitter += (JITTER - 1.0) * float(torch.rand((), generator=source))
+
+    def _drop(self, loss: Callable[[], float]) -> None:
+        """Drop every cell that can be spared, the weakest first."""
+        strength, bound = self.strength().detach(), loss() + SPARE
+        cells = [(float(strength[h, f, w]), h, f, w) for h, f, w in self.kept.nonzero().tolist()]
+        for _, h, f, w in sorted(cells):
+            self.kept[h, f, w] = False
+            if loss() > bound:
+                self.kept[h, f, w] = True
 
     def strength(self) -> Float[Tensor, "h f w"]:
         """Return the strength of every cell; the gates learn in the soft stage only."""
@@ -172,8 +189,9 @@ class LearnedRelation(PositionEmbedding):
         form = self.forms[0]
         own = Form(1, -1, (0,) * len(form.factors) if isinstance(form.c, tuple) else 0), 0
         heads = [self.cells(head) for head in range(len(self.kept))]
+        parts = self.segments is not None
         return [
-            CellRelation(cells if own in cells else [*cells, own], f"head {head}")
+            CellRelation(cells if own in cells else [*cells, own], f"head {head}", parts)
             for head, cells in enumerate(heads, start=1)
         ]
 

@@ -19,6 +19,8 @@ class CellRelation(Relation):
     Args:
         cells: pairs of a `Form` and a value; where two hold, the earlier one gives the id.
         name: what tables and figures call it.
+        parts: whether tokens carry the number of their part of the input beside this relation, as
+            with `lgcourse.embeddings.segments.SegmentVectors`.
 
     Raises:
         InputError: a form does not depend on the key, so it would name all keys or none.
@@ -30,8 +32,8 @@ class CellRelation(Relation):
     ('i - j - n = 0', 'other')
     """
 
-    def __init__(self, cells: Sequence[tuple[Form, int]], name: str = "cells"):
-        self.cells, self.name = list(cells), name
+    def __init__(self, cells: Sequence[tuple[Form, int]], name: str = "cells", parts: bool = False):
+        self.cells, self.name, self.parts = list(cells), name, parts
         for form, _ in self.cells:
             if not form.b:
                 raise InputError(f"form {form} does not depend on the key j; give it a factor b")

@@ -24,13 +24,14 @@ def as_data(relations: Iterable[CellRelation]) -> dict[str, Any]:
     """Return relations made of cells as plain data for JSON.
 
     >>> as_data([CellRelation([(Form(1, -1, -1), 0)], "head 1")])["relations"]
-    [{'name': 'head 1', 'cells': [{'form': [1, -1, -1], 'value': 0}]}]
+    [{'name': 'head 1', 'parts': False, 'cells': [{'form': [1, -1, -1], 'value': 0}]}]
     """
     return {
         "kind": KIND,
         "relations": [
             {
                 "name": phi.name,
+                "parts": phi.parts,
                 "cells": [
                     {"form": [form.a, form.b, *form.factors], "value": value}
                     for form, value in phi.cells
@@ -51,7 +52,11 @@ def from_data(data: Any) -> list[CellRelation]:
         raise InputError(f'relations are stored as JSON with "kind": "{KIND}"; explain writes it')
     try:
         rows = [
-            CellRelation([_cell(cell) for cell in _few(row["cells"])], str(row["name"]))
+            CellRelation(
+                [_cell(cell) for cell in _few(row["cells"])],
+                str(row["name"]),
+                row.get("parts", False) is True,
+            )
             for row in _few(data["relations"])
         ]
     except (KeyError, TypeError, ValueError) as error:

@@ -13,12 +13,14 @@ from typing import Any
 
 from lgcourse.errors import InputError
 from lgcourse.relations.base import Relation, Scale, sizes_of
+from lgcourse.relations.cells import CellRelation
 from lgcourse.tasks.base import Task
 from lgcourse.tasks.circuit import Step
 from lgcourse.theory.alignment import Alignment
 from lgcourse.theory.circuits import Circuit, covered, show_scale, steps_at
 from lgcourse.theory.merging import Bounds, Merging
 from lgcourse.theory.priorities import lines
+from lgcourse.theory.views import Views
 
 MOST_PAIRS = 10**9
 
@@ -77,8 +79,9 @@ def predict(
     Args:
         circuit: a task, or anything that `lgcourse.theory.circuits.steps_at` reads.
         relation: a `Relation` made for the largest scale; a list of them for several heads (an
-            operand is found if one of them finds it); None for an embedding without a finite
-            relation.
+            operand is found if one of them finds it; if all are made of cells, as learned ones are,
+            each head reads all its cells, see `lgcourse.theory.views`); None for an embedding
+            without a finite relation.
         train_scales: the scales of the training data; one number is refused, since it could mean
             the scale n or all scales up to n.
         test_scales: the scales to predict for.
@@ -112,9 +115,14 @@ def predict(
     if not relations:
         reason = "the embedding has no finite relation, so alignment is not defined for it"
         return Prediction("no prediction", {}, before.upper, after.upper, reason)
-    _refuse_too_many(circuits)
     training, testing = (lines([(n, circuits[n]) for n in part], merging) for part in (train, test))
-    alignment = Alignment(relations, training, testing, merging)
+    heads = [one for one in relations if isinstance(one, CellRelation)]
+    alignment: Alignment | Views
+    if len(heads) == len(relations) > 1:
+        alignment = Views(heads, training, testing, merging, circuit)
+    else:
+        _refuse_too_many(circuits)
+        alignment = Alignment(relations, training, testing, merging)
     shares = {
         n: float(good.double().mean()) if len(good) else 1.0
         for n, good in zip(test, alignment.resolvable, strict=True)

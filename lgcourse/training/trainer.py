@@ -9,16 +9,19 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from lgcourse.embeddings.base import PositionEmbedding
 from lgcourse.errors import InputError, whole_number
 from lgcourse.model.generation import last_logits
 from lgcourse.relations.base import Scale
+from lgcourse.tasks.base import Batch
 from lgcourse.training.device import choose_device, one_thread
 from lgcourse.training.seeds import generator
 
 AVERAGE = 0.99  # decay of the running average of the weights, which is what a run returns
+MOST_TESTS = 16  # scales that `Trainer.worst_loss` looks at
 TABLE_RATE = 1e-2  # learning rate of the tables of position embeddings
 
 
@@ -128,6 +131,7 @@ class Trainer:
         self.optimiser = _optimiser(model, self.rate)
         self.average = Average(model)
         self.source = generator(seed, "data")
+        self.seed, self.tests = seed, list[Batch]()
         self.step, self.seconds, self.stopped = 0, 0.0, False
         self.losses: dict[int, float] = {}
 
@@ -139,7 +143,7 @@ class Trainer:
         batch = self.task.sample(self.scales[pick], self.batch, self.source)
         self._set_rate()
         for position in self.positions:
-            position.anneal(self.step / self.steps, self.source)
+            position.anneal(self.step / self.steps, self.source, self.worst_loss)
         loss = self.loss(batch)
         self.optimiser.zero_grad(set_to_none=True)
         loss.backward()
@@ -153,6 +157,10 @@ class Trainer:
 
     def loss(self, batch) -> Tensor:
         """Return the mean cross-entropy of the scored tokens, in nats."""
+        return self.losses_of(batch).mean()
+
+    def losses_of(self, batch) -> Float[Tensor, "b a"]:
+        """Return the cross-entropy of each scored token, in nats."""
         tokens = batch.tokens.to(self.device)
         at = batch.answer.nonzero()[:, 0].to(self.device)
         low = self.precision == "bfloat16"
@@ -161,7 +169,24 @@ class Trainer:
         with torch.autocast(self.device.type, torch.bfloat16, enabled=low):
             logits = last_logits(self.model, tokens[:, :-1], batch.scale, last)
         logits = logits[:, at - at[0]]  # b a v
-        return nn.functional.cross_entropy(logits.float().flatten(0, 1), tokens[:, at].flatten())
+        logits = logits.float().transpose(1, 2)  # b v a
+        return nn.functional.cross_entropy(logits, tokens[:, at], reduction="none")
+
+    @torch.no_grad()
+    def worst_loss(self) -> float:
+        """Return the loss at the worst place of an answer, over one batch per training scale.
+
+        The loss at a place is the mean over a batch. The batches are always the same.
+        """
+        if not self.tests:
+            source = generator(self.seed, "worst loss")
+            order = torch.randperm(len(self.scales), generator=source)[:MOST_TESTS].tolist()
+            self.tests = [self.task.sample(self.scales[k], self.batch, source) for k in order]
+        training = self.model.training
+        self.model.eval()
+        worst = max(float(self.losses_of(batch).mean(0).max()) for batch in self.tests)
+        self.model.train(training)
+        return worst
 
     def _set_rate(self) -> None:
         """One cycle: a linear rise over the first tenth, then half a cosine down to zero."""
