@@ -287,6 +287,47 @@ def lrc(
 
 
 @app.command()
+def sweep(
+    file: Annotated[str, typer.Argument(help="a sweep file, such as sweeps/quick.toml")],
+    jobs: Annotated[int, typer.Option(help="processes on this machine, one thread each")] = 1,
+    dask: Annotated[
+        str | None, typer.Option(help="address of a Dask scheduler, instead of --jobs")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="make what is missing")] = False,
+    out: Annotated[
+        str | None, typer.Option(help="folder of the results; default: FILE without .toml")
+    ] = None,
+    as_json: JSON = False,
+) -> None:
+    """Train and test all combinations that a file names, and store each run as it ends."""
+    from lgcourse import report
+    from lgcourse.experiments import read_plan
+    from lgcourse.experiments import sweep as run_sweep
+
+    plan = read_plan(file)
+    folder = out or file.removesuffix(".toml") + ("" if file.endswith(".toml") else "-results")
+    if signal.getsignal(signal.SIGINT) is _leave:  # all is imported: an interrupt can be handled
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        result = run_sweep(plan, folder, resume, jobs, dask)
+    except KeyboardInterrupt:
+        print("stopped; what ended is stored; --resume goes on from there", file=sys.stderr)
+        raise typer.Exit(130) from None
+    emit(result, as_json, lambda: report.sweep_lines(result))
+
+
+@app.command("report")
+def write_report(
+    folder: Annotated[str, typer.Argument(help="a folder that `sweep` made")] = "sweeps/conjecture",
+) -> None:
+    """Write a page (HTML and Markdown) about the results of a sweep, with its figures."""
+    from lgcourse import report
+
+    for path in report.write_page(folder):
+        print(path)
+
+
+@app.command()
 def demo() -> None:
     """Train three models on additions of up to 10 digits, then add two 100-digit numbers."""
     from lgcourse.demo import main as run_demo

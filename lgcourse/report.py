@@ -209,3 +209,128 @@ def text_table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:
         ).rstrip()
         for row in table
     ]
+
+
+# --- sweeps ---------------------------------------------------------------------------------------
+def sweep_lines(result: Mapping[str, Any]) -> list[str]:
+    """Return the lines that `lgcourse sweep` prints for people."""
+    lines = [
+        f"{result['results']}: {result['done']} of {result['runs']} runs done, "
+        f"{result['refused']} cannot exist, {result['failed']} failed; "
+        f"{result['seconds']:.0f} s of computing"
+    ]
+    lines += [f"  failed: {error}" for error in result["errors"]]
+    if result["failed"] or result["failed_predictions"]:
+        lines.append("  the same command with --resume tries these again")
+    return [*lines, f"see: lgcourse report {result['results']}"]
+
+
+def write_page(folder: str) -> list[str]:
+    """Write report.html, report.md and their figures beside the results of a sweep.
+
+    Args:
+        folder: what `lgcourse sweep` made.
+
+    Returns:
+        The files.
+
+    Raises:
+        InputError: the folder holds no sweep.
+    """
+    from lgcourse.experiments import Store, cells_of
+    from lgcourse.experiments.plan import plan_of
+    from lgcourse.show.matrix import matrix_figure
+    from lgcourse.training.folder import write_aside
+
+    store = Store(folder)
+    plan = plan_of(store.data())
+    cells = cells_of(plan, store)
+    groups: dict[str, dict[tuple[str, str], tuple[str, str]]] = {}
+    for cell in cells:
+        options = "".join(f", {name} {value}" for name, value in cell.variant.items())
+        title = f"trained on 1..{cell.train_scale}, tested at {plan.factor} times that{options}"
+        groups.setdefault(title, {})[cell.task, cell.pe] = (cell.predicted, cell.measured)
+    figures = {}
+    for number, (title, group) in enumerate(groups.items(), start=1):
+        figures[f"matrix-{number}.png"] = matrix_figure(group, title)
+    pages = {
+        "report.md": _markdown(plan, cells, figures),
+        "report.html": _html(plan, cells, figures),
+    }
+    files = {name: png(figure) for name, figure in figures.items()}
+    files |= {name: text.encode() for name, text in pages.items()}
+    for name, data in files.items():
+        write_aside(store.path / name, data)
+    return [str(store.path / name) for name in files]
+
+
+def _parts(plan, cells) -> list[tuple[str, Any]]:
+    """Return headings with a table or a list of sentences."""
+    from lgcourse.experiments import tables
+
+    differ = tables.differences(cells, plan.factor)
+    return [
+        ("Agreement of prediction and outcome", tables.agreement_table(cells)),
+        ("Cells that are not counted", tables.apart_table(cells)),
+        ("As a function of the threshold", tables.threshold_table(cells)),
+        ("Where they differ", differ or ["Nowhere."]),
+        ("All cells", tables.cell_table(cells)),
+    ]
+
+
+def _opening(plan) -> str:
+    return (
+        f"A cell generalises if most of its seeds reach an exact match of {plan.threshold:g} at "
+        f"{plan.factor} times the largest training scale; it is not trained if most do not reach "
+        "it at the training scale. Intervals: 95 %, bootstrap over cells. Every number here comes "
+        "from runs.jsonl; results.csv has one row per run and scale."
+    )
+
+
+def _markdown(plan, cells, figures) -> str:
+    lines = ["# Predicted and measured", "", _opening(plan), ""]
+    lines += [f"![{figure.alt}]({name})\n" for name, figure in figures.items()]
+    for title, part in _parts(plan, cells):
+        lines += [f"## {title}", ""]
+        if isinstance(part, list):
+            lines += [f"- {sentence}" for sentence in part]
+        else:
+            head, rows = part
+            rule = ["---"] * len(head)
+            lines += ["| " + " | ".join(row) + " |" for row in (head, rule, *rows)]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _html(plan, cells, figures) -> str:
+    import base64
+    from html import escape
+
+    body = ["<h1>Predicted and measured</h1>", f"<p>{escape(_opening(plan))}</p>"]
+    for figure in figures.values():
+        data = base64.b64encode(png(figure)).decode()
+        body.append(f'<p><img alt="{escape(figure.alt)}" src="data:image/png;base64,{data}"></p>')
+    for title, part in _parts(plan, cells):
+        body.append(f"<h2>{escape(title)}</h2>")
+        if isinstance(part, list):
+            items = "".join(f"<li>{escape(sentence)}</li>" for sentence in part)
+            body.append(f"<ul>{items}</ul>")
+        else:
+            head, rows = part
+            top = "".join(f'<th scope="col">{escape(name)}</th>' for name in head)
+            cells_html = (
+                "<tr>" + "".join(f"<td>{escape(value)}</td>" for value in row) + "</tr>"
+                for row in rows
+            )
+            body.append(f"<table><tr>{top}</tr>{''.join(cells_html)}</table>")
+    style = (
+        "body{font:16px sans-serif;max-width:70em;margin:2em auto;padding:0 1em}"
+        "table{border-collapse:collapse}th,td{border:1px solid #999;padding:.2em .5em;"
+        "text-align:left}img{max-width:100%;height:auto}"
+    )
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        f"<title>Predicted and measured</title><style>{style}</style></head>\n<body>\n"
+        + "\n".join(body)
+        + "\n</body></html>\n"
+    )

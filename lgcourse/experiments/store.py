@@ -1,0 +1,106 @@
+"""How are the results of a sweep kept? One line of JSON per finished piece of work, added at once.
+
+A folder holds ``sweep.json`` (what the sweep file said), ``runs.jsonl`` (one line per prediction
+and per run, in the order in which they ended) and ``results.csv`` (the table in the order of the
+plan). A line that was cut off by an interruption does not count; of two lines about the same work
+the later one does.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from lgcourse.errors import InputError
+from lgcourse.training.folder import cannot, write_aside
+
+Row = dict[str, Any]
+LINES, SAID = "runs.jsonl", "sweep.json"
+
+
+class Store:
+    """The folder of one sweep.
+
+    Args:
+        path: the folder.
+    """
+
+    def __init__(self, path: str | Path):
+        self.path = Path(path)
+
+    def open(self, data: dict[str, Any], resume: bool) -> None:
+        """Make the folder; one that holds results already is entered only to go on.
+
+        Args:
+            data: what the sweep file says.
+            resume: go on with what is there.
+
+        Raises:
+            InputError: the folder holds results and ``resume`` was not asked for, or it holds
+                other things, or it cannot be made.
+        """
+        try:
+            held = self.path.is_dir() and any(self.path.iterdir())
+            if held and not (self.path / SAID).exists():
+                raise InputError(
+                    f"'{self.path}' holds files that are no sweep; choose another --out"
+                )
+            if held and not resume:
+                raise InputError(
+                    f"'{self.path}' holds a sweep already; go on with --resume, or choose another "
+                    "--out"
+                )
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise cannot("make", self.path, error) from error
+        write_aside(self.path / SAID, (json.dumps(data, indent=1) + "\n").encode())
+
+    def data(self) -> dict[str, Any]:
+        """Return what the sweep file said."""
+        try:
+            said = json.loads((self.path / SAID).read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise InputError(
+                f"'{self.path}' holds no sweep: it has no {SAID}; `lgcourse sweep` makes one"
+            ) from None
+        except (OSError, ValueError) as error:
+            raise InputError(f"'{self.path / SAID}' cannot be read: {error}") from error
+        if not isinstance(said, dict):
+            raise InputError(f"'{self.path / SAID}' is not what a sweep wrote")
+        return said
+
+    def add(self, row: Row) -> None:
+        """Add a line; when this returns, the line is on the disk."""
+        path = self.path / LINES
+        try:
+            with path.open("a+b") as file:
+                if file.tell():
+                    file.seek(-1, os.SEEK_END)
+                    if file.read(1) != b"\n":  # the line before was cut off
+                        file.write(b"\n")
+                file.write((json.dumps(row) + "\n").encode())
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise cannot("write", path, error) from error
+
+    def rows(self) -> list[Row]:
+        """Return all whole lines."""
+        path = self.path / LINES
+        if not path.exists():
+            return []
+        found = []
+        for line in path.read_bytes().split(b"\n"):
+            try:
+                row = json.loads(line)
+            except ValueError:  # cut off, or empty
+                continue
+            if isinstance(row, dict) and "work" in row and "key" in row:
+                found.append(row)
+        return found
+
+    def latest(self, work: str) -> dict[str, Row]:
+        """Return the last line about each piece of work of one sort, ``"run"`` or ``"predict"``."""
+        return {row["key"]: row for row in self.rows() if row["work"] == work}
