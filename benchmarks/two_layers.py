@@ -1,11 +1,11 @@
-"""Why do two layers fail on long inputs, and why do they hold where other keys are excluded?
+"""Do two layers hold on long inputs where attention leaks to other keys, and where it does not?
 
 Two-layer models of addition with the ideal relation, once with leaking attention ("soft"), once
 with all other keys excluded. Both fit training. The soft one is then tested as it is, and with the
 attention of layer 1 changed at the queries of the prompt, without any training: they see only as
-many keys as the longest training input had. Nothing else is touched. If exact match comes back,
-these queries were the cause: nothing tells them what to read, they attend to everything, and what
-they collect changes with the length; layer 2 reads it.
+many keys as the longest training input had. Nothing else is touched. Where exact match is lost and
+this brings it back, these queries were the cause: nothing tells them what to read, so what they
+collect changes with the length, and layer 2 reads it.
 
     python benchmarks/two_layers.py            run what is missing, two runs at a time
     python benchmarks/two_layers.py --table    write the table of RESULTS.md

@@ -11,7 +11,7 @@ __version__ = "0.1.0"
 
 _ROOMS = (
     *("relations", "tasks", "theory", "embeddings", "model", "training"),
-    *("certify", "show", "grading", "authoring"),
+    *("certify", "experiments", "show", "grading", "authoring"),
 )
 _NAMES = {
     "InputError": "errors",

@@ -239,7 +239,7 @@ def write_page(folder: str) -> list[str]:
     """
     from lgcourse.experiments import Store, cells_of
     from lgcourse.experiments.plan import plan_of
-    from lgcourse.show.matrix import matrix_figure
+    from lgcourse.show import matrix_figure
     from lgcourse.training.folder import write_aside
 
     store = Store(folder)

@@ -9,7 +9,7 @@ import pytest
 import lgcourse
 
 ROOMS = ["relations", "tasks", "theory", "embeddings", "model", "training", "certify"]
-ROOMS += ["show", "grading"]
+ROOMS += ["experiments", "show", "grading"]
 ROOT = Path(lgcourse.__file__).parent
 
 

@@ -19,6 +19,8 @@ __getattr__ = lazy(
         "explanation_data": "explanation",
         "explanation_figure": "explanation",
         "explanation_text": "explanation",
+        "matrix_figure": "matrix",
+        "matrix_text": "matrix",
         "operators_data": "operators",
         "operators_figure": "operators",
         "operators_text": "operators",

@@ -67,9 +67,11 @@ def matrix_figure(cells: Verdicts, title: str = "") -> Figure:
     axes.set(xlim=(0, len(embeddings)), ylim=(len(tasks), 0))
     for (task, pe), verdicts in cells.items():
         _draw(axes, float(embeddings.index(pe)), float(tasks.index(task)), verdicts)
-    axes.set_xticks([k + 0.5 for k in range(len(embeddings))], embeddings, rotation=45, ha="left")
+    axes.set_xticks([k + 0.5 for k in range(len(embeddings))], embeddings)
     axes.set_yticks([k + 0.5 for k in range(len(tasks))], tasks)
     axes.tick_params(length=0, labeltop=True, labelbottom=False)
+    for tick in axes.xaxis.get_major_ticks():
+        tick.label2.set(rotation=45, ha="left", rotation_mode="anchor")
     figure.text(0.12 / width, 1 - 0.2 / height, title, size=11, va="center")
     _legend(figure, {verdict for pair in cells.values() for verdict in pair}, width, height)
     figure.alt = text  # type: ignore[attr-defined]
@@ -141,8 +143,8 @@ def _draw(axes: Axes, x: float, y: float, pair: tuple[str, str]) -> None:
         inside = Rectangle((x + 0.04, y + 0.06), 0.92, 0.88, fill=False)
         inside.set(edgecolor=FRAME, linewidth=3.2, zorder=4)
         axes.add_patch(inside)
-        star = axes.text(x + 0.5, y + 0.5, "*", size=15, weight="bold", ha="center", va="center")
-        star.set_bbox({"boxstyle": "circle,pad=0.08", "facecolor": "white", "edgecolor": FRAME})
+        star = axes.text(x + 0.5, y + 0.5, "*", size=9, weight="bold", ha="center", va="center")
+        star.set_bbox({"boxstyle": "circle,pad=0.0", "facecolor": "white", "edgecolor": FRAME})
         star.set_zorder(5)
 
 

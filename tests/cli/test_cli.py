@@ -35,6 +35,8 @@ BAD = [
     (["train", "copy", "--pe", "rpe", "--resume"], "--out"),
     (["train", "copy"], "--pe"),
     (["solve", "nowhere", "1+1="], "not a run folder"),
+    (["sweep", "nowhere.toml"], "give a sweep file"),
+    (["report", "nowhere"], "holds no sweep"),
     (["predict", "copy", "--pe", "rpee"], "did you mean 'rpe'"),
     (["predict", "copy", "--pe", "ideal"], "ideal-sh"),
     (["predict", "copy", "--pe", "rpe", "--test-scales", "100000"], "choose smaller scales"),
@@ -309,3 +311,59 @@ def test_a_run_of_the_command_line_has_its_picture(capsys, tmp_path):
     call(capsys, "train", "copy", "--pe", "none", "--out", str(tmp_path / "r"), *small)
     picture = (tmp_path / "r" / "curve.png").read_bytes()
     assert picture.startswith(b"\x89PNG") and b"Exact match over scale" in picture
+
+
+SWEEP = """
+tasks = ["copy"]
+embeddings = ["none", "ideal-sh"]
+seeds = 2
+train_scales = [2]
+test_scales = [3]
+factor = 2
+settings = {steps = 2, width = 8, heads = 2, samples = 4, hard_samples = 0}
+"""
+
+
+def test_a_sweep_is_stored_once_and_reported(capsys, tmp_path):
+    file, out = tmp_path / "small.toml", tmp_path / "results"
+    file.write_text(SWEEP, encoding="utf-8")
+    code, stdout, _ = call(capsys, "sweep", str(file), "--out", str(out), "--json")
+    said = json.loads(stdout)
+    assert code == 0 and said["runs"] == said["done"] == 4 and said["failed"] == 0
+    lines = (out / "runs.jsonl").read_bytes()
+    again = call(capsys, "sweep", str(file), "--out", str(out))
+    assert again[0] == 2 and "--resume" in again[2]
+    assert call(capsys, "sweep", str(file), "--out", str(out), "--resume")[0] == 0
+    assert (out / "runs.jsonl").read_bytes() == lines, "nothing is made twice"
+    code, stdout, _ = call(capsys, "report", str(out))
+    assert code == 0 and stdout.split() == [
+        str(out / name) for name in ("matrix-1.png", "report.md", "report.html")
+    ]
+    assert "ideal-sh" in (out / "report.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "text, told",
+    [
+        (SWEEP.replace("tasks", "taks"), "tasks"),
+        (SWEEP.replace("copy", "coppy"), "did you mean 'copy'"),
+        (SWEEP.replace("[2]", "[0]"), "train_scales"),
+        (SWEEP.replace("seeds = 2", "seeds ="), "no TOML file"),
+    ],
+)
+def test_a_wrong_sweep_file_is_one_line(capsys, tmp_path, text, told):
+    file = tmp_path / "wrong.toml"
+    file.write_text(text, encoding="utf-8")
+    code, out, err = call(capsys, "sweep", str(file))
+    assert code == 2 and out == "" and told in err and "Traceback" not in err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["wrong.toml"]
+
+
+def test_dask_without_its_package_says_what_to_install(capsys, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    file, out = tmp_path / "small.toml", tmp_path / "results"
+    file.write_text(SWEEP, encoding="utf-8")
+    code, _, err = call(
+        capsys, "sweep", str(file), "--out", str(out), "--dask", "tcp://127.0.0.1:9"
+    )
+    assert code == 2 and "pip install distributed" in err and not out.exists()
