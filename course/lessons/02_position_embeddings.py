@@ -332,21 +332,21 @@ prediction = {
 # %% [markdown]
 # ## 6. The experiment
 #
-# The next cell takes a few seconds.
+# The next cell takes about 3 seconds.
 
 # %%
 train("three back", "ape", AbsolutePositions(LONGEST, WIDTH))
 train("three back", "rpe", RelativePositions(LONGEST))
 
 # %% [markdown]
-# The next one takes a few seconds.
+# The next one takes about 3 seconds.
 
 # %%
 train("first", "ape", AbsolutePositions(LONGEST, WIDTH))
 train("first", "rpe", RelativePositions(LONGEST))
 
 # %% [markdown]
-# And as a baseline, a head without positions. The next cell takes a few seconds.
+# And as a baseline, a head without positions. The next cell takes about 3 seconds.
 
 # %%
 train("three back", "none", NoPositions())
@@ -440,7 +440,7 @@ for i, j in ((7, 3), (104, 100), (104, 99)):
 
 # %% [markdown]
 # Neither ALiBi nor RoPE has a table that could end: each has a value for every distance. Do they carry over? Say yes or no for each of the
-# three on "three back" before you run the next cells. The first takes a few seconds.
+# three on "three back" before you run the next cells. The first takes about 3 seconds.
 
 # %%
 with seeded(0, "weights"):
