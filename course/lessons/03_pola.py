@@ -121,7 +121,7 @@ for kind, layer in layers.items():
     print(f"{kind:6}", "".join(f"{error:8.3f}" for error in row))
 
 # %% [markdown]
-# One layer fails at length 9, one step behind its training. The other is right at every length that we asked for. Each of them reached a
+# One layer fails at length 9, one step beyond its training. The other is right at every length that we asked for. Each of them reached a
 # perfect score in training. And the one that fails has far more numbers to learn with.
 
 # %% [markdown]
@@ -189,7 +189,8 @@ print(forward(x, operators, lambda i, j: (i - j) % 2))
 #
 # Here $A(i, j)$ is the coefficient that the target wants. Each name has a group of squares to itself, and the groups do not meet. So the
 # best number for a name is the one with the least squared distance to its group: **the mean of what its squares ask for**. And a name
-# without squares has no part in the loss. It stays where it started, at zero.
+# without squares has no part in the loss. It stays where it started, at zero. (Each length shows its squares once more: the square (0, 0) is
+# in its group once for every length.)
 
 
 # %%
@@ -261,7 +262,7 @@ for k in range(12):
     print(f"{k:8} " + "".join(f"{round(W[k], 3) + 0.0:16.3f}" for W in ways.values()))
 
 # %% [markdown]
-# The first three columns agree. The last one agrees where training looked. Behind, it keeps the numbers that it started with: nothing in the
+# The first three columns agree. The last one agrees where training looked. Beyond, it keeps the numbers that it started with: nothing in the
 # loss moves them. They do no harm at length 8, and ruin length 9. So the start at zero is part of the learner: from zero,
 # gradient descent ends in the solution of smallest norm, here and for every linear model.
 #
@@ -383,7 +384,7 @@ for word, said in prediction.items():
 #
 # - *One name asks for two things.* If training shows both, the layer is wrong in training already: its number is a mean that suits nobody.
 #   If the second thing comes later, the layer is wrong later. More data do not help; finer names do.
-# - *A name is new.* The layer may be perfect in training. It is wrong behind, wherever a new name asks for something. Coarser names help.
+# - *A name is new.* The layer may be perfect in training. It is wrong beyond, wherever a new name asks for something. Coarser names help.
 #
 # So a good embedding sits between the two: **fine enough to tell apart what must be told apart, and no finer.** Here is `half` under
 # `rpe`, which fails in both ways. Near the diagonal a distance asks now for 1, now for 0, and gets a mean. In the lower rows the

@@ -263,7 +263,7 @@ whole = stack(turning, 16)
 u, size, v = np.linalg.svd(whole, full_matrices=False)
 for r in range(1, 4):
     best = u[:, :r] * size[:r] @ v[:r]
-    print(f"{r} operators: largest error of the best product {abs(best - whole).max():.3f}")
+    print(f"r = {r}: largest error of the best product {abs(best - whole).max():.3f}")
 
 # %% [markdown]
 # Change `turning` to `band` and to `random` and run the last cell again. Which r is enough? Why, for targets made of numbers?

@@ -527,7 +527,8 @@ def _turned(a: Matrix) -> Matrix:
 
 def _reduced(rows: Matrix) -> tuple[Matrix, list[int]]:
     """Return the non-zero rows of the reduced echelon form, and the columns of their pivots."""
-    rows, pivots = [list(row) for row in rows], []
+    rows = [list(row) for row in rows]
+    pivots: list[int] = []
     for column in range(len(rows[0])):
         top = len(pivots)
         best = next((r for r in range(top, len(rows)) if rows[r][column]), None)
