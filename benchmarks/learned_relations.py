@@ -5,7 +5,9 @@ Each row is one run of ``lgcourse train`` (its command is stored in the row) wit
 under runs/learned_relations/; a run that is there is not trained again.
 
     python benchmarks/learned_relations.py            run what is missing, two runs at a time
+    python benchmarks/learned_relations.py --jobs 1   one at a time: so were the 2-layer runs timed
     python benchmarks/learned_relations.py --seeds 2  seeds 0 and 1 only
+    python benchmarks/learned_relations.py --again    explain and predict kept runs anew
     python benchmarks/learned_relations.py --table    write the tables of README.md and RESULTS.md
 """
 
@@ -59,6 +61,7 @@ PARTS = {
         plan("parity-cot-padded", "lbpe", (10, 20, 30), (), task_options={"width": 30}),
         plan("addition-padded", "lbpe", (10, 15, 20), (), task_options={"width": 20}),
         plan("copy", "lbpe", (10, 20, 50), ()),
+        plan("copy", "lbpe", (10, 20, 50), (), layers=2),
     ],
     "by hand": [plan("addition", "ideal-sh")],
     "contrast": [
@@ -99,7 +102,6 @@ def one(row: store.Row) -> store.Row:
     from lgcourse.certify import certify_run
     from lgcourse.cli import parse_scales
     from lgcourse.training import Settings, evaluate, load_run, train_run
-    from lgcourse.training.explanation import explain
 
     given = {k: v for k, v in row.items() if k not in ("part", "scales", "long")}
     short, long = parse_scales(row["scales"]), parse_scales(row["long"]) if row["long"] else ()
@@ -115,8 +117,6 @@ def one(row: store.Row) -> store.Row:
         scores |= table.to_json()["exact_match"]
         hard |= table.to_json().get("hard_exact_match", {})
     stored_settings = run.settings.to_json()
-    run.settings = replace(run.settings, test_scales=(*short, *long))
-    found = explain(run)
     proof = None
     if run.settings.layers == 1:
         made = certify_run(folder).to_json()
@@ -128,13 +128,36 @@ def one(row: store.Row) -> store.Row:
         "samples": {"short": SAMPLES, "long": LONG_SAMPLES},
         "seconds": result["seconds"],
         "cpu_share": round(used / whole, 2),  # below 1: other work ran beside it
-        "relation": [f"layer {e['layer']} head {e['head']}: {e['words']}" for e in found.heads],
-        "agrees": None if found.agreement is None else found.agreement.agrees,
-        "predicted": found.prediction.to_json(),
+        **judged_by_theory(run, (*short, *long)),
         "certificate": proof,
         "settings": stored_settings,
         "versions": store.versions(),
     }
+
+
+def judged_by_theory(run, scales) -> store.Row:
+    """Return the relation of a run in words, its agreement with the ideal one, and a prediction."""
+    from lgcourse.training.explanation import explain
+
+    run.settings = replace(run.settings, test_scales=scales)
+    found = explain(run)
+    return {
+        "relation": [f"layer {e['layer']} head {e['head']}: {e['words']}" for e in found.heads],
+        "agrees": None if found.agreement is None else found.agreement.agrees,
+        "predicted": found.prediction.to_json(),
+    }
+
+
+def again(row: store.Row) -> store.Row | None:
+    """Return what theory says of a kept run now."""
+    from lgcourse.cli import parse_scales
+    from lgcourse.training import load_run
+
+    folder = KEPT / slug(row)
+    if not folder.exists():
+        return None
+    scales = ",".join(part for part in (row["scales"], row["long"]) if part)
+    return judged_by_theory(load_run(folder), parse_scales(scales))
 
 
 def slug(row: store.Row) -> str:
@@ -239,10 +262,13 @@ def details(rows: list[store.Row]) -> str:
 def machine(rows: list[store.Row]) -> str:
     """Say how the seconds were taken."""
     versions, slow = rows[0]["versions"], min(r["cpu_share"] for r in rows)
+    alone = {(r["plan"]["task"], r["settings"]["layers"]) for r in rows if r.get("jobs") == 1}
+    told = [f"{task} with {layers} layers" for task, layers in sorted(alone)]
     return (
-        "Seconds: training on one thread, two runs at a time; each run had at least "
-        f"{100 * min(1, slow):.0f} % of a core. torch {versions['torch']}, Python "
-        f"{versions['python']}, {versions['machine']}."
+        "Seconds: training on one thread, two runs at a time"
+        + (f" ({' and '.join(told)}: one)" if told else "")
+        + f"; each run had at least {100 * min(1, slow):.0f} % of a core. torch "
+        f"{versions['torch']}, Python {versions['python']}, {versions['machine']}."
     )
 
 
@@ -262,4 +288,4 @@ def say(row: store.Row) -> str:
 
 if __name__ == "__main__":
     tables = {"README.md": with_table, "benchmarks/RESULTS.md": with_details}
-    store.command_line(__doc__.splitlines()[0], NAME, every_part, one, say, tables, SEEDS)
+    store.command_line(__doc__.splitlines()[0], NAME, every_part, one, say, tables, SEEDS, again)

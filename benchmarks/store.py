@@ -61,10 +61,28 @@ def run_missing(
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
         futures = {pool.submit(one, plan): plan for plan in missing}
         for count, future in enumerate(as_completed(futures), start=1):
-            row = {"plan": futures[future], **future.result()}
+            row = {"plan": futures[future], "jobs": jobs, **future.result()}
             keep(name, row)
             left = (time.perf_counter() - start) / count * (len(missing) - count)
             print(f"[{count}/{len(missing)}, {left / 60:.0f} min left] {say(row)}", flush=True)
+
+
+def judge_again(name: str, again: Callable[[Row], Row | None]) -> None:
+    """Replace what was said of runs whose folders are there; what was measured stays.
+
+    Args:
+        name: of the results.
+        again: returns the parts of a row that are new, None if the run's folder is not there.
+    """
+    rows, count = stored(name), 0
+    for row in rows:
+        new = again(row["plan"])
+        count += new is not None
+        row.update(new or {})
+    aside = RESULTS / f"{name}.jsonl.new"
+    aside.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    aside.replace(RESULTS / f"{name}.jsonl")
+    print(f"{name}: judged {count} of {len(rows)} runs again", flush=True)
 
 
 def command_line(
@@ -75,6 +93,7 @@ def command_line(
     say: Callable[[Row], str],
     tables: dict[str, Callable[[str, list[Row]], str]],
     seeds: int,
+    again: Callable[[Row], Row | None] | None = None,
 ) -> None:
     """Run a benchmark from its command line: make what is missing, then write the tables.
 
@@ -85,13 +104,18 @@ def command_line(
         one, say: see `run_missing`.
         tables: file -> what puts the tables between its marks.
         seeds: how many there are if nobody asks for fewer.
+        again: see `judge_again`; None if runs are not kept.
     """
     parser = argparse.ArgumentParser(description=title)
     parser.add_argument("--table", action="store_true", help="only write the tables")
     parser.add_argument("--seeds", type=int, default=seeds, help="seeds 0..N-1")
     parser.add_argument("--jobs", type=int, default=2, help="runs at a time")
+    if again is not None:
+        parser.add_argument("--again", action="store_true", help="judge the kept runs again")
     chosen = parser.parse_args()
-    if not chosen.table:
+    if again is not None and chosen.again:
+        judge_again(name, again)
+    elif not chosen.table:
         run_missing(name, wanted(chosen.seeds), one, chosen.jobs, say)
     for file, make in tables.items():
         text = (ROOT / file).read_text(encoding="utf-8")

@@ -155,8 +155,8 @@ def save_relation(run, path: str) -> None:
     from lgcourse.relations.saved import as_data
     from lgcourse.training.explanation import readers
 
-    heads = [(reader.place, reader.relation) for reader in readers(run.model)]
-    cells = [CellRelation(p.cells, at) for at, p in heads if isinstance(p, CellRelation)]
+    heads = [reader.relation for reader in readers(run.model)]
+    cells = [head for head in heads if isinstance(head, CellRelation)]
     if not cells:
         raise InputError(
             f"'{run.settings.pe}' learns no relation of its own to write; lbpe and lbpe-sh do"

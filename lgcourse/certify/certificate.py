@@ -7,6 +7,10 @@ the model is exact at every scale: by induction over the steps, each token that 
 so the next step meets a tuple that was checked.
 
 What is assumed beside what is checked stands in `lgcourse.certify.admission`.
+
+Neighbours. arXiv 2602.16473 checks C-RASP programs: a program is verified, not a trained network.
+arXiv 2603.02238: for C-RASP with two layers no computable bound says up to which length a check
+would do. The theorem asks for less: models that read finitely many named keys, in one layer.
 """
 
 from __future__ import annotations

@@ -69,6 +69,7 @@ __getattr__ = lazy(
         "Affine": "affine",
         "BucketRelation": "buckets",
         "CellRelation": "cells",
+        "ChainRelation": "chain",
         "CircuitRelation": "ideal",
     },
 )

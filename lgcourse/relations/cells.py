@@ -21,6 +21,7 @@ class CellRelation(Relation):
         name: what tables and figures call it.
         parts: whether tokens carry the number of their part of the input beside this relation, as
             with `lgcourse.embeddings.segments.SegmentVectors`.
+        layer: number of the layer whose head reads by it, from 1.
 
     Raises:
         InputError: a form does not depend on the key, so it would name all keys or none.
@@ -32,8 +33,14 @@ class CellRelation(Relation):
     ('i - j - n = 0', 'other')
     """
 
-    def __init__(self, cells: Sequence[tuple[Form, int]], name: str = "cells", parts: bool = False):
-        self.cells, self.name, self.parts = list(cells), name, parts
+    def __init__(
+        self,
+        cells: Sequence[tuple[Form, int]],
+        name: str = "cells",
+        parts: bool = False,
+        layer: int = 1,
+    ):
+        self.cells, self.name, self.parts, self.layer = list(cells), name, parts, layer
         for form, _ in self.cells:
             if not form.b:
                 raise InputError(f"form {form} does not depend on the key j; give it a factor b")

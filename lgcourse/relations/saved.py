@@ -24,13 +24,14 @@ def as_data(relations: Iterable[CellRelation]) -> dict[str, Any]:
     """Return relations made of cells as plain data for JSON.
 
     >>> as_data([CellRelation([(Form(1, -1, -1), 0)], "head 1")])["relations"]
-    [{'name': 'head 1', 'parts': False, 'cells': [{'form': [1, -1, -1], 'value': 0}]}]
+    [{'name': 'head 1', 'layer': 1, 'parts': False, 'cells': [{'form': [1, -1, -1], 'value': 0}]}]
     """
     return {
         "kind": KIND,
         "relations": [
             {
                 "name": phi.name,
+                "layer": phi.layer,
                 "parts": phi.parts,
                 "cells": [
                     {"form": [form.a, form.b, *form.factors], "value": value}
@@ -56,6 +57,7 @@ def from_data(data: Any) -> list[CellRelation]:
                 [_cell(cell) for cell in _few(row["cells"])],
                 str(row["name"]),
                 row.get("parts", False) is True,
+                _layer(row.get("layer", 1)),
             )
             for row in _few(data["relations"])
         ]
@@ -95,6 +97,12 @@ def _few(rows: Any) -> list:
     if not isinstance(rows, list) or len(rows) > MOST:
         raise ValueError(f"a list of up to {MOST:,} entries was expected")
     return rows
+
+
+def _layer(number: Any) -> int:
+    if type(number) is not int or not 1 <= number <= MOST:
+        raise ValueError(f"layer {number!r} is no whole number from 1 to {MOST:,}")
+    return number
 
 
 def _cell(cell: Any) -> tuple[Form, int]:

@@ -14,6 +14,7 @@ from typing import Any
 from lgcourse.errors import InputError
 from lgcourse.relations.base import Relation, Scale, sizes_of
 from lgcourse.relations.cells import CellRelation
+from lgcourse.relations.chain import chains
 from lgcourse.tasks.base import Task
 from lgcourse.tasks.circuit import Step
 from lgcourse.theory.alignment import Alignment
@@ -80,8 +81,10 @@ def predict(
         circuit: a task, or anything that `lgcourse.theory.circuits.steps_at` reads.
         relation: a `Relation` made for the largest scale; a list of them for several heads (an
             operand is found if one of them finds it; if all are made of cells, as learned ones are,
-            each head reads all its cells, see `lgcourse.theory.views`); None for an embedding
-            without a finite relation.
+            each head reads all its cells, see `lgcourse.theory.views`, and if that is not enough, a
+            head of a later layer also gets what one of an earlier layer read at the token it reads,
+            see `lgcourse.relations.ChainRelation`); None for an embedding without a finite
+            relation.
         train_scales: the scales of the training data; one number is refused, since it could mean
             the scale n or all scales up to n.
         test_scales: the scales to predict for.
@@ -119,7 +122,7 @@ def predict(
     heads = [one for one in relations if isinstance(one, CellRelation)]
     alignment: Alignment | Views
     if len(heads) == len(relations) > 1:
-        alignment = Views(heads, training, testing, merging, circuit)
+        alignment = _views(heads, training, testing, merging, circuit)
     else:
         _refuse_too_many(circuits)
         alignment = Alignment(relations, training, testing, merging)
@@ -130,6 +133,15 @@ def predict(
     fault = _growth(merging, before, after, circuits, train, test) or alignment.fault()
     verdict = "fails" if fault else "generalises"
     return Prediction(verdict, shares, before.upper, after.upper, fault or _praise(after))
+
+
+def _views(heads: list[CellRelation], *given) -> Views:
+    """Look at what the heads see by themselves, and if it is not enough, through one token, too."""
+    direct = Views(heads, *given)
+    if direct.fault() is None or len({head.layer for head in heads}) == 1:
+        return direct
+    relayed = Views([*heads, *chains(heads)], *given)
+    return relayed if relayed.fault() is None else direct
 
 
 def _relations(relation) -> list[Relation]:

@@ -19,6 +19,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from lgcourse.relations.cells import CellRelation
+from lgcourse.relations.chain import ChainRelation
 from lgcourse.tasks.base import Task
 from lgcourse.theory.circuits import show_scale
 from lgcourse.theory.merging import Merging
@@ -56,7 +57,8 @@ class Views:
     of the input it belongs to.
 
     Args:
-        heads: their relations, made of cells; "other" is never attended to.
+        heads: their relations, made of cells; "other" is never attended to. Chains of two heads
+            count as heads.
         training, test: the steps of the scales.
         merging: knows their operators.
         circuit: the task, or another circuit; its layout tells the marks and parts.
@@ -77,7 +79,7 @@ class Views:
 
     def __init__(
         self,
-        heads: Sequence[CellRelation],
+        heads: Sequence[CellRelation | ChainRelation],
         training: Sequence[Lines],
         test: Sequence[Lines],
         merging: Merging,

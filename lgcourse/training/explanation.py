@@ -20,6 +20,8 @@ from torch import Tensor
 from lgcourse.errors import InputError, whole_number
 from lgcourse.model.reading import Share, operand_share, reads_of
 from lgcourse.relations.base import Relation, Scale, sizes_of
+from lgcourse.relations.cells import CellRelation
+from lgcourse.relations.chain import ChainRelation, chains
 from lgcourse.tasks.circuit import Step
 from lgcourse.theory.circuits import covered
 from lgcourse.theory.merging import positions
@@ -59,7 +61,14 @@ class Reader:
     @property
     def place(self) -> str:
         """Where it is, in words."""
+        if self.relays:
+            return self.relation.name
         return "all heads" if self.head is None else f"layer {self.layer} head {self.head}"
+
+    @property
+    def relays(self) -> bool:
+        """Whether it reads through a token that has read before."""
+        return isinstance(self.relation, ChainRelation)
 
 
 def readers(model) -> list[Reader]:
@@ -78,7 +87,9 @@ def readers(model) -> list[Reader]:
             return []
         if not isinstance(relation, (list, tuple)):
             return [Reader(None, None, relation)]
-        found += [Reader(layer, head, one) for head, one in enumerate(relation, start=1)]
+        for head, one in enumerate(relation, start=1):
+            one.name, one.layer = f"layer {layer} head {head}", layer
+            found.append(Reader(layer, head, one))
     return found
 
 
@@ -143,8 +154,7 @@ def _strongest(relation: Relation, strengths: Tensor, left_out: int | None) -> s
 def predict_run(run) -> Prediction:
     """Predict from the relation that a run learned whether it generalises to its test scales.
 
-    All heads of all layers count together, see `readers`: an operand is found if one of them finds
-    it.
+    All heads of all layers count together, see `readers` and `lgcourse.theory.predict`.
 
     Args:
         run: a `LoadedRun`.
@@ -159,9 +169,10 @@ def predict_run(run) -> Prediction:
 
 
 def _key(relation: Relation):
-    """Return what two heads with the same relation have in common."""
-    cells = getattr(relation, "cells", None)
-    return id(relation) if cells is None else tuple(cells)
+    """Return what two heads of a layer with the same relation have in common."""
+    if isinstance(relation, CellRelation):
+        return relation.layer, *relation.cells
+    return id(relation)
 
 
 def _train_scales(run) -> list[Scale]:
@@ -256,7 +267,9 @@ class Agreement:
     """How a learned relation agrees with the ideal one on the operands' ids.
 
     A head names an operand if it gives it an id that no other key of the query has, that is not
-    "other", and that this role had at a training scale.
+    "other", and that this role had at a training scale. Where a role is named at no step by any
+    head alone, heads of two layers may name it together: the later one reads a token at which the
+    earlier one has read the operand.
 
     Args:
         scales: the scales that were looked at.
@@ -314,6 +327,15 @@ def agreement(
     >>> found.agrees, found.roles[0].by
     (True, [Naming(place='layer 1 head 1', id='i - j - n = 0', share=1.0)])
     """
+    found = _compared_by(heads, task, train_scales, scales, most)
+    if found.agrees:
+        return found
+    cells = [head.relation for head in heads if isinstance(head.relation, CellRelation)]
+    relays = [Reader(None, None, chain) for chain in chains(cells)]
+    return _compared_by([*heads, *relays], task, train_scales, scales, most) if relays else found
+
+
+def _compared_by(heads, task, train_scales, scales, most) -> Agreement:
     tally = _Tally(heads)
     for scale in train_scales:
         tally.learn(_steps(task, scale), scale)
@@ -363,7 +385,7 @@ class _Tally:
                     found = good[row][r] and (number, role, id) in self.shown
                     named[row, role] = named.get((row, role), False) or found
                     self.by[role, number, id] += found
-            if other is not None:  # every head keeps the query itself: that is no finding
+            if other is not None and not reader.relays:  # the query itself is no finding
                 known = torch.cat([inputs, query[:, None]], dim=1)
                 self._note_others(number, ids, reads_of(known, ids.shape[1]), other)
         for (_, role), found in named.items():
