@@ -117,7 +117,8 @@ class Told:
     def sample(self, scale, batch, generator):
         import torch
 
-        other = int(torch.randint(1, 2 * TRAINED + 1, (), generator=self.source))
+        other = int(torch.randint(1, 2 * TRAINED, (), generator=self.source))
+        other += other >= scale  # any scale up to 20, except the right one
         drawn = self.task.sample(scale, batch, generator)
         return replace(drawn, scale=self.rule(scale, other))
 
