@@ -6,7 +6,7 @@ Nothing in the text may state a measured number: the cells print them.
 # %% [markdown]
 # # Lesson 5: What position embeddings can and cannot do
 #
-# **The claim.** A position embedding leads each pair of positions to an operator that training has shown; it never makes a new
+# **The claim.** A position embedding that names pairs leads each pair to an operator that training has shown; it never makes a new
 # one. So it fails where longer inputs need a new operator, and where they need none, a suitable one exists.
 #
 # Time: about 35 minutes, all of it reading and thinking; the code runs in a few seconds. You need lessons 3 and 4: POLA, and the two
@@ -111,8 +111,8 @@ def error(weights, phi, target, scales):
 
 
 # %% [markdown]
-# Four relations. The last one is made for the target by someone who knows it: pairs with the same operator get the same id. The simplest
-# name for an operator is the operator itself.
+# Four relations. APE names here both positions of a pair, which tells even more than the key alone. The last relation is made for the target by
+# someone who knows it: pairs with the same operator get the same id. The simplest name for an operator is the operator itself.
 
 # %%
 TRAIN, TEST = range(1, 9), range(1, 17)  # scales 1..8, then 1..16
@@ -138,7 +138,7 @@ def four_relations(target):
 #
 # | name | target | operators |
 # |---|---|---|
-# | `band` | distances 0, 1 and 3 carry 2, -1 and 4 | the same at each scale |
+# | `band` | distances 0, 1 and 3 carry 2, -1 and 4 | the same at each scale from 4 on |
 # | `decay` | distance k carries $2^{-k}$ | a new one at each scale |
 # | `half` | $y_i = x_{\lfloor i/2 \rfloor}$ | the same at each scale |
 # | `weighted` | $y_i = (i+1)\,x_i$ | a new one at each scale |
@@ -196,9 +196,11 @@ for name, said in prediction.items():
     print(f"{name:9} exact: {', '.join(sorted(exact)) or 'none':12} ({verdict})")
 
 # %% [markdown]
-# Read the table by its second column. Where the number of operators grows, no relation is exact, not even the one that was made with the
-# target in hand. Where it stays, the ideal one is. The usual relations come in between: RPE serves `band`, because there the operator
-# depends on the distance alone and far distances carry nothing. It does not serve `half`.
+# Read the table by its second column, the count of operators besides zero at both scales. Where it grows, no relation is exact, not even the one
+# that was made with the target in hand. Where it stays, the ideal one is. The usual relations come in between: RPE serves `band`, because there
+# the operator depends on the distance alone and far distances carry nothing. It does not serve `half`.
+#
+# In the last row the ideal relation is no better than APE. It gives each new operator an id of its own, and such an id has learned nothing.
 #
 # Here is RPE on `half`. Framed squares are wrong:
 
@@ -240,8 +242,9 @@ figure_html(complexity_figure(curves, 8, title="Four targets", quantity="LRC (op
 # > $N$.
 #
 # *Proof.* Give each pair the index of its operator as its id, and one more id, "other", to all pairs with the zero operator. Each id
-# then stands for one operator, so the fit on the training scales is exact and $W_k$ is operator $k$. LRC did not grow, so every pair up
-# to $N$ has an operator with an index that training showed. There the model hands out just that operator. $\square$
+# then stands for one operator, so the fit on the training scales is exact and $W_k$ is operator $k$. LRC did not grow, so every non-zero
+# operator up to $N$ has an index that training showed, and the model hands out just that operator. The weight of "other" is zero, whether training
+# showed it or not. $\square$
 #
 # The proof builds the relation. It is the *ideal* one of the table. The library has it, too; and it does not stop at 16:
 
@@ -251,8 +254,8 @@ model, residual = theory.POLA(phi, 1, 1).fit(half, TRAIN)
 print("fitted on scales up to 8; error at scale 200:", model.error(half, [200]))
 
 # %% [markdown]
-# **A negative control.** If the relation is the cause, a wrong one must fail on the same target. We shift the label of `half` by one place, at
-# queries that training does not show:
+# **A negative control.** If the relation is the cause, a wrong one must fail on the same target. We take the same labels, but shift them by one
+# place at queries that training does not show:
 
 
 # %% tags=["nbval-check-output"]
@@ -292,8 +295,8 @@ print(f"error up to scale 16: {coded.error(weighted, TEST):.6f}")
 # needed to combine all others. That is the dimension of their span, the *rank* reading of LRC. For numbers it is 1 at once: each number
 # is a multiple of any other. So to see the limit one needs operators that are matrices.
 #
-# Let the operators be 2 x 2 matrices, a new one at each position of the diagonal. They live in a space with four dimensions. The first
-# three are independent, and so are the first four.
+# Let the operators be 2 x 2 matrices, a new one at each position of the diagonal. They live in a space with four dimensions. See where the rank
+# stops to grow:
 
 # %% tags=["nbval-check-output"]
 rows = np.random.default_rng(0).integers(-3, 4, (16, 2, 2))
@@ -301,7 +304,7 @@ rows = np.random.default_rng(0).integers(-3, 4, (16, 2, 2))
 
 def fresh(i, j, n):
     """A new 2 x 2 operator at each position of the diagonal, and zero elsewhere."""
-    return np.where((i == j)[:, None, None], rows[i], 0) if np.ndim(i) else rows[i] * (i == j)
+    return rows[i] * (i == j)
 
 
 print("scale               ", *(f"{n:3}" for n in range(1, 9)))
@@ -328,14 +331,16 @@ for largest in range(1, 7):
 # It fails until training has shown as many independent operators as there are dimensions. Then it is exact, although each position still
 # needs an operator that training never showed.
 #
-# > **Limitation, for codes.** If the rank grows after $N_0$, no code makes the model exact on all longer scales.
+# > **Limitation, for codes.** If the rank grows between $N_0$ and $N$, no code makes the model exact on all scales up to $N$.
 #
 # *Proof.* Write the codes of all training pairs as the rows of a matrix $C$, and their operators, flattened, as the rows of $A$. The
 # solution of least norm is $W = C^{+} A$. Each row of $W$ is a combination of rows of $A$: of training operators. What a code can form
 # is a combination of rows of $W$, so again of training operators. An operator outside their span is missed. $\square$
 #
-# Gradient descent from zero ends in the same solution: each gradient is a combination of training operators as well. The next cell
-# takes about 2 seconds.
+# The other half is as before: if the rank stays, the coordinates in a basis of training operators are a code that is exact.
+#
+# Does gradient descent from zero end in the same solution? It stays among the combinations of training operators, since each gradient is one. And an
+# id that training did not show gets no gradient at all. The next cell takes about 2 seconds.
 
 
 # %%
@@ -391,9 +396,10 @@ print("the same weights:", same)
 print(f"error up to 16 on half: {errors[0]:.0f}, on its twin: {errors[1]:.0f}")
 
 # %% [markdown]
-# From equal data a learner makes equal models. The two targets are 2 apart behind the training scales, so on one of them **any** learner, with
-# any position embedding, is off by at least 1. Length generalisation is never earned by data alone. It rests on an assumption about the
-# task: that longer inputs need nothing new. Lesson 6 makes that assumption precise for tasks that are solved token by token.
+# A learner that sees nothing but the training data makes the same model for both. The two targets are 2 apart behind the training scales, so on one
+# of them it is off by at least 1, whatever its position embedding. Length generalisation is never earned by data alone. It rests on an
+# assumption about the task: that longer inputs need nothing new. Lesson 6 makes that assumption precise for tasks that are solved token by
+# token.
 
 # %% [markdown]
 # ## What this does not show
