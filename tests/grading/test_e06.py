@@ -57,8 +57,8 @@ def as_listed(steps, prompt):
     return line[len(prompt) :]
 
 
-def last_token(steps, prompt):
-    return run(steps, prompt) or prompt[-1:]
+def counted_from_the_end(steps, prompt):
+    return [*prompt, *run(steps, prompt)][-len(steps) :]  # -0 is 0: the whole line
 
 
 # --- addition_column ------------------------------------------------------------------------------
@@ -182,7 +182,7 @@ MISTAKES = {
     "sorted positions": ("run_circuit", "order-of-roles", sorted_roles),
     "sorted tokens": ("run_circuit", "order-of-roles", sorted_tokens),
     "as they are listed": ("run_circuit", "any-listing", as_listed),
-    "at least one token": ("run_circuit", "short", last_token),
+    "counted from the end": ("run_circuit", "short", counted_from_the_end),
     "digit and carry": (
         "addition_column",
         "one-digit",
@@ -270,11 +270,6 @@ MISTAKES = {
         "parity_in_threes",
         "every-m",
         threes(reads=lambda m, t: (2 * m + t, t + 1, t + 2)),
-    ),
-    "as for m = 2": (
-        "parity_in_threes",
-        "every-m",
-        lambda m: [(o - 2 * m + 4 if m > 2 else o, r) for o, r in reference_parity_in_threes(m)],
     ),
     "the groups": ("least_tables", "one-count", lambda tables: [best_order(tables)]),
     "a share": ("least_tables", "one-count", lambda tables: best_order(tables) / 1),
