@@ -84,8 +84,8 @@ for n in (6, 9):
     print(n, "bits:", *(f"y{t} {share:.2f}  " for t, share in enumerate(right_by_place(n), 1)))
 
 # %% [markdown]
-# Guessing would be right half of the time. On rows of 6 bits the model uses this table of four rows without fault. So what it lacks on longer
-# ones is not the table. It does not find the two bits.
+# Guessing would be right half of the time. On rows of 6 bits the model makes no mistake. A longer row needs nothing but the same table, with the same
+# four rows, at each step. What is new is where the two bits stand.
 
 # %% [markdown]
 # ## 2. The picture
@@ -252,7 +252,7 @@ scores = {
     name: lgcourse.evaluate(model, task, TEST_SCALES, samples=200).exact_match
     for name, model in models.items()
 }
-figure_html(curve_figure(scores, train_scale=6, title="Parity with chain of thought"))
+figure_html(curve_figure(scores, train_scale=6, title="Parity"))
 
 # %%
 print("bits   " + "".join(f"{name:>14}" for name in scores))
@@ -272,13 +272,13 @@ for name, row in scores.items():
     print(f"{name:12} predicted: {said}; measured: up to {reached} ({verdict})")
 
 # %% [markdown]
-# Compare the rows for 6 and 7 bits. All three know what they were trained on; one bit more is enough to tell them apart.
+# Compare the rows for 6 and 7 bits. What they were trained on all three know, or nearly so; one bit more is enough to tell them apart.
 
 # %% [markdown]
 # ## 8. Is it the names? A negative control
 #
-# We take the trained ideal model and swap two names at test time: it is told that n is one larger, so that `next` points to another bit. Weights and
-# inputs stay as they are.
+# We take the trained ideal model and move the names at test time: it is told that n is one larger. Then `next` stands at the bit before the right one,
+# and the first step has no names at all. Weights and inputs stay as they are.
 
 
 # %%
@@ -331,7 +331,7 @@ for name in ("ape", "rpe", "ideal"):
 # - One seed, one small model, one task. APE and RPE might do better after longer training or at another size; theory says where they have no reason
 #   to.
 # - A good curve up to 60 bits is no proof for 600.
-# - On the padded layout we asked theory, and trained nothing. Try it: it is one call of `make_model` with another task.
+# - On the padded layout we asked theory, and trained nothing. Lesson 8 trains models on it.
 
 # %% [markdown]
 # ## Sources

@@ -30,11 +30,9 @@ def parity(q, k, n, back=None, bit=1, result=0, steps=True, first=False, last=Fa
     return torch.where(is_bit, bit, torch.where(is_result, result, 2))
 
 
-def positions_from_zero(q, k, n):
-    """Take positions for granted where it shows least: queries one after the other."""
-    if bool((q.diff() == 1).all()):
-        return parity(q, k, n)
-    return parity(n + 1 + torch.arange(len(q)), torch.arange(len(k)), n)
+def one_after_the_other(q, k, n):
+    """Take the first query and key, and count on from there."""
+    return parity(q[0] + torch.arange(len(q)), k[0] + torch.arange(len(k)), n)
 
 
 # --- ideal_table ----------------------------------------------------------------------------------
@@ -57,12 +55,12 @@ def every_row(steps, roles, length):
 
 def by_used_roles(steps, roles, length):
     used = [role for role in roles if any(role == r for _, reads in steps for _, r in reads)]
-    return table(steps, used, length) if used else table(steps, roles, length)
+    return table(steps, used, length)
 
 
 # --- first_conflict -------------------------------------------------------------------------------
-def conflict(first, second, both=True, keys=None, in_order=True, differs=None):
-    queries = set(first) & set(second) if both else set(first) | set(second)
+def conflict(first, second, queries=None, keys=None, in_order=True, differs=None):
+    queries = (queries or (lambda a, b: {*a} & {*b}))(first, second)
     for query in sorted(queries) if in_order else [q for q in first if q in queries]:
         one, two = first.get(query, {}), second.get(query, {})
         joined = (keys or (lambda a, b: sorted({*a, *b})))(one, two)
@@ -134,10 +132,7 @@ def redundant(train, seen=lambda row, q: row[: q + 1], joined=True, steps=True, 
 
 
 def keys_not_ids(train):
-    if len(train) > 1:
-        return redundant(train)
-    ((ids, reads),) = train
-    return sum(q + 1 - len(row) for q, row in reads.items())
+    return sum(q + 1 - len(row) for _, reads in train for q, row in reads.items())
 
 
 # question, check that must reject it, what the learner may have thought
@@ -158,7 +153,7 @@ MISTAKES = {
         lambda q, k, n: torch.where(q[:, None] - k == n, 1, 2),
     ),
     "n forgotten": ("parity_relation", "needs-scale", lambda q, k, n: parity(q, k, n, back=4)),
-    "arange": ("parity_relation", "given-positions", positions_from_zero),
+    "arange": ("parity_relation", "given-positions", one_after_the_other),
     "the = is a result": (
         "parity_relation",
         "first-step",
@@ -210,11 +205,6 @@ MISTAKES = {
     ),
     "every row": ("ideal_table", "several-steps", every_row),
     "used roles": ("ideal_table", "other-is-fixed", by_used_roles),
-    "zeros without steps": (
-        "ideal_table",
-        "no-steps",
-        lambda s, r, n: table(s, r, n) if s else torch.zeros(n, n).long(),
-    ),
     "the query alone": ("first_conflict", "one-pair", lambda a, b: conflict(a, b)[0]),
     "a bool": ("first_conflict", "one-pair", lambda a, b: conflict(a, b) == (-1, -1)),
     "a list of two": ("first_conflict", "one-pair", lambda a, b: list(conflict(a, b))),
@@ -223,11 +213,15 @@ MISTAKES = {
         "no-conflict",
         lambda a, b: (-1, -1) if a == b else (min({*a, *b}), 0),
     ),
-    "every step": ("first_conflict", "no-conflict", lambda a, b: conflict(a, b, both=False)),
-    "free queries count from the first": (
+    "every step": (
+        "first_conflict",
+        "no-conflict",
+        lambda a, b: conflict(a, b, lambda x, y: {*x, *y}),
+    ),
+    "every step of the first": (
         "first_conflict",
         "free-queries",
-        lambda a, b: conflict(a, b) if set(a) & set(b) or not a else (min(a), 0),
+        lambda a, b: conflict(a, b, lambda x, y: {*x}),
     ),
     "keys alone": (
         "first_conflict",
@@ -300,12 +294,12 @@ MISTAKES = {
     "keys behind the query": (
         "redundant_ids",
         "met-and-not-used",
-        lambda train: redundant(train, seen=lambda row, q: row) + 1,
+        lambda train: redundant(train, seen=lambda row, q: row),
     ),
     "query left out": (
         "redundant_ids",
         "met-and-not-used",
-        lambda train: redundant(train, seen=lambda row, q: row[:q]) - 1,
+        lambda train: redundant(train, seen=lambda row, q: row[:q]),
     ),
     "used ones": (
         "redundant_ids",

@@ -174,11 +174,8 @@ def _all_roles(generator: Generator):
 
 def _unused_role(generator: Generator):
     """A role that no step of this scale uses keeps its number, and so does other."""
-    return [([(3, ((1, "next"),))], ROLES, 5), ([(3, ((1, "carry"),))], ["next", "carry"], 5)]
-
-
-def _no_steps(generator: Generator):
-    return [([], ROLES, 3), ([], [], 2)]
+    some = [([(3, ((1, "next"),))], ROLES, 5), ([(3, ((1, "carry"),))], ["next", "carry"], 5)]
+    return [*some, ([], ROLES, 3), ([], [], 2)]
 
 
 IDEAL_TABLE = Question(
@@ -222,12 +219,6 @@ IDEAL_TABLE = Question(
             "count the roles in `roles`: a scale that does not use them all must not get other "
             "numbers, or its ids would mean something else than those of longer scales",
             _unused_role,
-        ),
-        Check(
-            "no-steps",
-            "without steps all is `other`",
-            "start from a table full of `other`",
-            _no_steps,
         ),
     ),
     reference=reference_ideal_table,
@@ -499,9 +490,10 @@ def _distance_page(length: int, future: int = 70) -> list[list[int]]:
 
 
 def _rpe_pages(generator: Generator):
-    length = _below(9, generator, low=6)
-    page = _distance_page(length)
-    return [([(page, {length - 1: {length - 1: "a", 1: "b"}})],)]
+    """One step, which reads two keys and not its own; keys behind it, but no new distance there."""
+    query = _below(8, generator, low=4)
+    page = [[min(id, query) if id < 70 else id for id in row] for row in _distance_page(query + 3)]
+    return [([(page, {query: {query - 1: "a", 1: "b"}})],)]
 
 
 def _two_scales(generator: Generator):
@@ -561,17 +553,17 @@ REDUNDANT_IDS = Question(
             _steps_alone,
         ),
         Check(
+            "shared-ids",
+            "an id is counted once, however many keys have it",
+            "count ids and not keys: an id that an operand shares with other keys is used",
+            _shared,
+        ),
+        Check(
             "over-all-scales",
             "used at one scale is used",
             "join the ids of all steps and scales before you take the difference; adding up a "
             "count per step or per scale counts ids more than once",
             _two_scales,
-        ),
-        Check(
-            "shared-ids",
-            "an id is counted once, however many keys have it",
-            "count ids and not keys: an id that an operand shares with other keys is used",
-            _shared,
         ),
     ),
     reference=reference_redundant_ids,
