@@ -152,12 +152,15 @@ def place_of(error: BaseException, answer: Any) -> str:
     frames = inspect.getinnerframes(error.__traceback__, context=1)[1:]  # the first is ours
     code = getattr(answer, "__code__", None) or _code_of_class(answer)
     own = [f for f in frames if code is None or f.filename == code.co_filename]
+    cells = [f for f in frames if f.filename.startswith("<cell ")]  # where notebooks are graded
     frames = [f for f in frames if f.filename not in (__file__, use.__file__)]
-    if not (own or frames):
+    if not (cells or own or frames):
         return ""
-    frame = (own or frames)[-1]
+    frame = (cells or own or frames)[-1]
     line = frame.code_context[0].strip() if frame.code_context else ""
-    return f"in line {frame.lineno}, {frame.function}: {line}".rstrip(": ")
+    cell = f"{frame.filename.strip('<>')}, " if cells else ""
+    function = "" if frame.function == "<module>" else f", {frame.function}"
+    return f"in {cell}line {frame.lineno}{function}: {line}".rstrip(": ")
 
 
 def _code_of_class(answer: Any) -> Any:

@@ -1,5 +1,5 @@
-"""What runs beside student code? These files alone; they import torch and nothing of lgcourse.
+"""How does student code run apart from what must not be touched? In a process shut in before it starts.
 
-The process that grades starts `start.py` with ``python -I``. There this folder is a package of its
-own, without the questions, the references or the rooms of the course.
+`stage` lays out what that process may import, `zygote` is it and forks for each submission, `child`
+runs cells and answers calls, `parent` is the trusted side. `linux` and `limits` shut it in.
 """

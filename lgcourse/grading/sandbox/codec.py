@@ -15,6 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from lgcourse.grading.sandbox.wire import HEADER, LARGEST
+
 DTYPES = {
     str(dtype).removeprefix("torch."): dtype
     for dtype in (
@@ -25,8 +27,6 @@ DTYPES = {
 }
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
 DEPTH, NODES, TEXT, BITS = 20, 100_000, 100_000, 1_000_000
-LARGEST = 1 << 26  # bytes of an array, and of a message
-HEADER = 1 << 23  # bytes of JSON: its objects need some ten times as much memory
 
 
 class Garbled(Exception):  # noqa: N818  it is no fault of the program
