@@ -30,5 +30,7 @@ __getattr__ = lazy(
         "compare": "comparison",
         "questions": "bank",
         "exercises": "bank",
+        "grade": "batch",
+        "Settings": "grader",
     },
 )

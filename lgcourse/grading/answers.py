@@ -37,6 +37,10 @@ class NotAttempted(Exception):  # noqa: N818  it is no fault of the program
     """An answer is still the stub."""
 
 
+class CannotGrade(Exception):  # noqa: N818  it is the outcome's name
+    """Grading is not possible here; the message says why and what would mend it."""
+
+
 @dataclass(frozen=True)
 class Use:
     """One use of a module that a learner wrote: made, given weights, called.

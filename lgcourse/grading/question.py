@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -17,6 +18,7 @@ from torch import Tensor
 from lgcourse.errors import InputError, unknown_name
 from lgcourse.grading.answers import (
     Asked,
+    CannotGrade,
     Case,
     NotAttempted,
     Raised,
@@ -37,6 +39,9 @@ ROOMS = (
     *("relations", "tasks", "theory", "embeddings", "model", "training"),
     *("certify", "experiments"),
 )
+
+
+Pairs = Sequence[tuple[Case, Any]]  # cases, each with the true answer
 
 
 @dataclass(frozen=True)
@@ -65,20 +70,19 @@ class Check:
     share: float | None = None
     mistakes: tuple[tuple[Any, str], ...] = ()
 
-    def run(self, question: Question, ask: Callable[[Case], Any], cases: Sequence[Case]) -> None:
+    def run(self, question: Question, ask: Callable[[Case], Any], pairs: Pairs) -> None:
         """Compare an answer with the reference on some cases.
 
         Args:
             question: the question that the check belongs to.
             ask: the answer; called with a case.
-            cases: the cases.
+            pairs: the cases, each with the true answer.
 
         Raises:
             Wrong: the answer differs; the message has the arguments and the difference.
             NotAttempted: the answer is still the stub.
         """
-        for case in cases:
-            expected = question.expected(case)
+        for case, expected in pairs:
             try:
                 self._compare(question, ask(copied(case)), expected)
             except Wrong as wrong:
@@ -198,6 +202,8 @@ class Result:
     mistake: str = ""  # a message that fits this very answer better
     got: Tensor | None = None  # the arrays that differ
     expected: Tensor | None = None
+    place: str = ""  # the learner's line that raised an error
+    error: str = ""  # name of the error's class
 
     @property
     def likely(self) -> str:
@@ -245,35 +251,52 @@ def examine(question: Question, answer: Any, seed: int = 0) -> Report:
     return examine_by(question, Asked(answer, question.kind), seed)
 
 
-def examine_by(question: Question, ask: Callable[[Case], Any], seed: int) -> Report:
+def drawn(question: Question, check: Check, seed: int) -> Pairs:
+    """Return the cases of a check, each with the true answer."""
+    cases = check.draw(generator(seed, f"cases of {question.name}/{check.id}"))
+    return [(case, question.expected(case)) for case in cases]
+
+
+def examine_by(
+    question: Question,
+    ask: Callable[[Case], Any],
+    seed: int,
+    draw: Callable[[Question, Check, int], Pairs] = drawn,
+) -> Report:
     """Run the checks of a question on what stands for an answer: here, or in another process.
 
     Args:
         question: the question.
         ask: case -> answer; raises `Wrong` or `NotAttempted` for what is not right with it.
         seed: seed of the cases.
+        draw: makes the cases and the true answers, or remembers them.
     """
     report = Report(question)
     for check in question.checks:
         if report.stopped_at is not None:
             report.results.append(Result(check, NOT_RUN))
             continue
-        report.results.append(_examined(question, check, ask, seed))
+        report.results.append(_examined(question, check, ask, partial(draw, question, check, seed)))
     return report
 
 
-def _examined(question: Question, check: Check, ask: Callable[[Case], Any], seed: int) -> Result:
+def _examined(
+    question: Question, check: Check, ask: Callable[[Case], Any], draw: Callable[[], Pairs]
+) -> Result:
     try:
-        cases = check.draw(generator(seed, f"cases of {question.name}/{check.id}"))
-        check.run(question, ask, cases)
+        check.run(question, ask, draw())
     except NotAttempted as why:
         return Result(check, NOT_ATTEMPTED, str(why))
     except Wrong as wrong:
         outcome = RAISED if isinstance(wrong, Raised) else FAILED
         explained = not isinstance(wrong, Misfit)
         return Result(
-            check, outcome, str(wrong), explained, wrong.likely, wrong.got, wrong.expected
+            *(check, outcome, str(wrong), explained, wrong.likely, wrong.got, wrong.expected),
+            place=getattr(wrong, "place", ""),
+            error=getattr(wrong, "kind", ""),
         )
+    except CannotGrade as why:
+        return Result(check, NOT_CHECKED, str(why))
     except Exception as error:  # whatever else goes wrong is a fault of the check
         return Result(check, NOT_CHECKED, f"{type(error).__name__}: {error}")
     return Result(check, PASSED)

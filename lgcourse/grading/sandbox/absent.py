@@ -1,7 +1,7 @@
 """What stands for a room that an answer may not use, and for a package that is not installed?
 
-Stand-ins: cells that draw a picture with the library do nothing while a submission is graded, and an
-answer that asks a stand-in is told that it is not there.
+Stand-ins: cells that draw a picture with the library do nothing while a submission is graded, and
+an answer that asks a stand-in is told that it is not there.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class NotHere(Exception):  # noqa: N818  it says what happened
     """An answer asked for a part of the library that is not there at grading."""
 
 
-class NotInstalled(ModuleNotFoundError):
+class NotInstalled(ModuleNotFoundError):  # noqa: N818  it says what happened
     """An answer asked for a package that the grading machine has not."""
 
 
@@ -75,7 +75,7 @@ class Missing(Absent):
     """Stands for a package that is not installed; every use is told."""
 
     def _use(self) -> None:
-        package = self._name.split(".")[0]
+        package = str(self._name).split(".")[0]
         raise NotInstalled(f"the package {package} is not installed here", name=package)
 
     def __getattr__(self, name: str) -> Absent:
@@ -94,14 +94,13 @@ class AbsentModule(ModuleType):
 
 
 class Rooms:
-    """Finds what is there of the library, and stands in for the rest; comes before other finders."""
+    """Finds what is there of the library and stands in for the rest; asked before others."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         if not name.startswith(f"{ROOT}."):
             return None
-        return PathFinder.find_spec(name, path, target) or ModuleSpec(
-            name, self, is_package=True  # type: ignore[arg-type]
-        )
+        there = PathFinder.find_spec(name, path, target)
+        return there or ModuleSpec(name, self, is_package=True)  # type: ignore[arg-type]
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         return AbsentModule(spec.name)

@@ -5,8 +5,8 @@ error in one cell does not cost the answers in others.
 """
 
 from __future__ import annotations
-
 import __future__
+
 import ast
 import linecache
 import re
@@ -110,8 +110,8 @@ def cell_file(number: int) -> str:
 def parsed(source: str, file: str) -> list[ast.stmt]:
     """Return the statements of a cell, without magics.
 
-    Only lines at which Python itself stops, and which look like a magic, are left out: ``% b)`` in a
-    formula that goes on over lines stays.
+    Only lines at which Python itself stops, and which look like a magic, are left out: ``% b)`` in
+    a formula that goes on over lines stays.
 
     >>> len(parsed("%time\\nx = 1\\n!ls \\\\\\n -l\\ny = 2", "<cell 1>"))
     2

@@ -1,7 +1,7 @@
 """What does the process do in which student code runs? It runs cells, then answers calls.
 
-It is asked for one call at a time and knows neither the other calls nor what would be right. Nothing
-that it says is believed: the parent compares the values.
+It is asked for one call at a time and knows neither the other calls nor what would be right.
+Nothing that it says is believed: the parent compares the values.
 """
 
 from __future__ import annotations
@@ -35,9 +35,12 @@ class Child:
     def serve(self) -> None:
         """Answer requests until the parent has no more."""
         while True:
-            request = decode(wire.receive(self.channel), build=True)
-            handle = {"load": self.load, "ask": self.ask, "probe": limits.read_back}[request[0]]
-            wire.send(self.channel, encode(handle(*request[1:])))
+            name, *arguments = decode(wire.receive(self.channel), build=True)
+            wire.send(self.channel, encode(getattr(self, name)(*arguments)))
+
+    def probe(self, secrets: list[str], needed: list[str]) -> dict[str, Any]:
+        """Say which limits hold."""
+        return limits.read_back(secrets, needed)
 
     def load(self, cells: list[Any], skip: list[Any], names: list[str]) -> Any:
         """Run the cells; say before each statement where we are, since it may end the process."""
@@ -80,7 +83,7 @@ class Child:
 
 
 def failure(told: Raised) -> tuple[str, ...]:
-    """Return what an answer raised; a missing package and a missing room have words of their own."""
+    """Return what an answer raised; missing packages and rooms have words of their own."""
     error = told.__context__
     if isinstance(error, NotHere):
         return ("raised", "NotHere", str(error), told.place)

@@ -1,7 +1,7 @@
 """How does the trusted side start processes for student code, and talk to them?
 
-`Zygote` keeps one process that has imported everything; `Zygote.start` gives a `Child` of it, a fresh
-process that is shut in. What a child says is data of unknown value.
+`Zygote` keeps one process that has imported everything; `Zygote.start` gives a `Child` of it, a
+fresh process that is shut in. What a child says is data of unknown value.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import Any
 
 import torch
 
+from lgcourse.grading.answers import CannotGrade
 from lgcourse.grading.sandbox import limits, stage, wire
 from lgcourse.grading.sandbox.codec import Garbled, decode, encode
 
@@ -29,10 +30,6 @@ UIDS = range(58_000, 59_000)
 PLANS = ("jail", "network", "bare")  # what is tried, from most to least
 SECRETS = (str(stage.PACKAGE / "grading" / "bank" / "e01.py"), str(stage.PACKAGE / "cli.py"))
 NEEDED = (os.__file__, torch.__file__)
-
-
-class CannotGrade(Exception):  # noqa: N818  it is the outcome's name
-    """Grading is not possible here; the message says why and what would mend it."""
 
 
 @dataclass(frozen=True)
@@ -253,7 +250,7 @@ def how_it_ended(status: int | None) -> str:
 
 
 def own_processes() -> int:
-    """Return how many processes and threads the user of this one has; the limit counts them, too."""
+    """Return how many processes and threads our user has; the limit counts them, too."""
     count = 0
     for task in Path("/proc").glob("[0-9]*"):
         try:

@@ -1,4 +1,4 @@
-"""What of the library may student code import? A copy without questions and without forbidden rooms.
+"""What of the library may student code import? A copy without questions and forbidden rooms.
 
 What is not copied is not there, wherever the process looks. The trusted side lays the copy out.
 """
@@ -24,7 +24,18 @@ def __getattr__(name):
     return Absent(f"lgcourse.grading.{name}")
 '''
 BASE = ("__init__.py", "errors.py", "registry.py", "grading/answers.py", "grading/comparison.py")
-CHILD = ("__init__", "absent", "cells", "child", "codec", "limits", "linux", "use", "wire", "zygote")
+CHILD = (
+    "__init__",
+    "absent",
+    "cells",
+    "child",
+    "codec",
+    "limits",
+    "linux",
+    "use",
+    "wire",
+    "zygote",
+)
 PACKAGE = Path(lgcourse.__file__).resolve().parent
 SYSTEM = ("/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin", "/proc", "/sys", "/etc/alternatives")
 SINGLE = ("/etc/ld.so.cache", "/etc/localtime", "/dev/null", "/dev/zero", "/dev/urandom")

@@ -1,12 +1,13 @@
 """How does each submission get a fresh process quickly? One that has imported torch forks itself.
 
-This process shuts itself in, imports what student code may use, and then forks for each order of the
-parent. It never runs student code itself and holds no question. Each fork has a supervisor that ends
-it, and all that it started, as soon as it is done or the parent has gone.
+This process shuts itself in, imports what student code may use, and then forks for each order of
+the parent. It never runs student code itself and holds no question. Each fork has a supervisor that
+ends it, and all that it started, as soon as it is done or the parent has gone.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -119,10 +120,8 @@ def shut(channel: socket.socket, box: str) -> None:
 
 def sweep(child: int, uid: int | None) -> None:
     """Without a process namespace: end what the child has started and left."""
-    try:
+    with contextlib.suppress(OSError):
         os.killpg(child, signal.SIGKILL)
-    except OSError:
-        pass
     if uid is not None:  # a user of its own: all of its processes
         killer = os.fork()
         if killer == 0:
