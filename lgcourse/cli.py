@@ -345,22 +345,33 @@ def grade(
     """Grade submissions: their code runs shut in, and values are compared outside."""
     from lgcourse import grading
     from lgcourse.grading import gradebook
+    from lgcourse.grading.answers import CannotGrade
     from lgcourse.grading.grader import CANNOT, Settings, bounds
 
     if os.name == "nt":
         raise InputError("grading needs Linux or macOS; on Windows use WSL")
-    rows = grading.grade(
-        paths,
-        Settings(whole_number("seed", seed, 0), bounds(timeout, memory), only),
-        csv=csv,
-        gradescope=gradescope,
-        html=html,
-        late=gradebook.read_late(late) if late else None,
-        jobs=whole_number("jobs", jobs, 1, 256),
-        dask=dask,
-        resume=resume,
-        say=lambda line: print(line, file=sys.stderr),
-    )
+    settings = Settings(whole_number("seed", seed, 0), bounds(timeout, memory), only)
+    if signal.getsignal(signal.SIGINT) is _leave:  # all is imported: an interrupt can be handled
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        rows = grading.grade(
+            paths,
+            settings,
+            csv=csv,
+            gradescope=gradescope,
+            html=html,
+            late=gradebook.read_late(late) if late else None,
+            jobs=whole_number("jobs", jobs, 1, 256),
+            dask=dask,
+            resume=resume,
+            say=lambda line: print(line, file=sys.stderr),
+        )
+    except KeyboardInterrupt:
+        print("stopped; with --csv or --html, --resume goes on from there", file=sys.stderr)
+        raise typer.Exit(130) from None
+    except CannotGrade as why:
+        print(f"error: {why}", file=sys.stderr)
+        raise typer.Exit(1) from None
     emit(gradebook.as_json(rows), as_json, lambda: gradebook.lines(rows))
     if any(row["status"] == CANNOT for row in rows):
         raise typer.Exit(1)

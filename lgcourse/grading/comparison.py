@@ -107,7 +107,9 @@ def _form(answer: Any, expected: Any, where: str) -> None:
                 raise kind(f"{where}expected {name} {wanted}, got {name} {got}")
     elif isinstance(expected, dict):
         if set(answer) != set(expected):
-            raise Wrong(f"{where}expected the keys {sorted(expected)}, got {short(list(answer))}")
+            raise Wrong(
+                f"{where}expected the keys {short(list(expected))}, got {short(list(answer))}"
+            )
         for key in expected:
             _form(answer[key], expected[key], f"{where}entry {key!r}: ")
     elif isinstance(expected, (tuple, list)):

@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 from lgcourse.grading.comparison import compare
 from lgcourse.grading.sandbox.codec import DTYPES, Alien, Garbled, Made, decode, encode
 
+KEYS = st.text(max_size=5) | st.integers() | st.tuples(st.integers(), st.integers())
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
     lambda inner: (
         st.lists(inner, max_size=4)
         | st.lists(inner, max_size=4).map(tuple)
-        | st.dictionaries(st.text(max_size=5), inner, max_size=4)
+        | st.dictionaries(KEYS, inner, max_size=4)
     ),
     max_leaves=20,
 )
@@ -70,7 +71,8 @@ class OwnInt(int):
     [
         (Own(), "Own"),
         (OwnInt(3), "OwnInt"),
-        ({1: 2}, "dict"),
+        ({torch.zeros(1): 2}, "dict"),
+        ({i: 0 for i in range(6000)}, "dict"),
         (torch.nn.Parameter(torch.zeros(2)), "Parameter (a subclass of torch.Tensor)"),
         (torch.zeros(2).to_sparse(), "tensor (torch.sparse_coo, cpu, torch.float32)"),
         (lambda: 1 << 2_000_000, "huge int"),
@@ -125,6 +127,10 @@ def frame(tree, blob=b""):
         frame(["bool", 1]),
         frame(["unknown"]),
         frame(["dict", [[1, ["none"]]]]),
+        frame(["dict", [[["list", []], ["none"]]]]),
+        frame(["dict", [[["alien", "x"], ["none"]]]]),
+        frame(["dict", [[["none"], ["none"], ["none"]]]]),
+        frame(["dict", [[["int", hex(i)], ["none"]] for i in range(6000)]]),
         frame(["tensor", "float32", [2], 8], b"1234"),
         frame(["tensor", "float32", [3], 8], b"12345678"),
         frame(["tensor", "float32", [-2], 8], b"12345678"),

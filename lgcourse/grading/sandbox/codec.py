@@ -27,6 +27,8 @@ DTYPES = {
 }
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
 DEPTH, NODES, TEXT, BITS = 20, 100_000, 100_000, 1_000_000
+KEYS = 5_000  # of a dict: a stranger may choose keys that collide
+_KEYS = (bool, int, float, str, type(None))
 
 
 class Garbled(Exception):  # noqa: N818  it is no fault of the program
@@ -92,8 +94,11 @@ def _tree(value: Any, arrays: list[bytes], left: list[int], depth: int) -> list[
         return ["str", value] if len(value) <= TEXT else ["alien", "huge str"]
     if kind is tuple or kind is list:
         return [kind.__name__, [_tree(entry, arrays, left, depth - 1) for entry in value]]
-    if kind is dict and all(type(key) is str and len(key) < TEXT for key in value):
-        return ["dict", [[k, _tree(v, arrays, left, depth - 1)] for k, v in value.items()]]
+    if kind is dict and len(value) <= KEYS and all(map(_is_key, value)):
+        return [
+            "dict",
+            [[_tree(part, arrays, left, depth - 1) for part in pair] for pair in value.items()],
+        ]
     if kind is Made:
         parts = [_tree(a, arrays, left, depth - 1) for a in value.arguments]
         return ["made", value.place, parts]
@@ -101,6 +106,11 @@ def _tree(value: Any, arrays: list[bytes], left: list[int], depth: int) -> list[
         return _tensor(value, arrays)
     name = str(type.__dict__["__name__"].__get__(kind))[:80]
     return ["alien", f"{name} (a subclass of torch.Tensor)" if issubclass(kind, Tensor) else name]
+
+
+def _is_key(key: Any) -> bool:
+    """Return whether a value may be a key: a number, a text, None, or a tuple of these."""
+    return all(map(_is_key, key)) if type(key) is tuple else type(key) in _KEYS
 
 
 def _tensor(value: Tensor, arrays: list[bytes]) -> list[Any]:
@@ -164,7 +174,12 @@ def _value(tree: Any, arrays: _Arrays, build: bool, depth: int) -> Any:
         return tuple(entries) if kind == "tuple" else entries
     if kind == "dict":
         (parts,) = rest
-        return {_text(k): _value(v, arrays, build, depth - 1) for k, v in parts}
+        if len(parts) > KEYS:
+            raise Garbled("too many keys")
+        pairs = [[_value(part, arrays, build, depth - 1) for part in pair] for pair in parts]
+        if not all(_is_key(key) for key, _ in pairs):
+            raise Garbled("a key that is no plain value")
+        return dict(pairs)
     if kind == "made" and build:
         place, parts = rest
         return Made(_text(place), *[_value(a, arrays, build, depth - 1) for a in parts]).build()
