@@ -145,7 +145,7 @@ class Grader:
                         continue
                     if program.name not in sessions:
                         names = [q.name for q in group if mentions(program.text, q.name)]
-                        more = sum(q.seconds for q in group if q.name in names)
+                        more = sum((q.seconds for q in group if q.name in names), 0.0)
                         zygote = self.zygote(question.forbids)
                         session = Session(zygote, program.cells, names, self.settings.limits, more)
                         sessions[program.name] = stack.enter_context(session)
@@ -184,6 +184,8 @@ class Grader:
                 remembered,
             )
         row = _row(question, *_outcome(report, hidden))
+        if row["outcome"] not in (PASSED, NOT_ATTEMPTED):
+            session.renew()
         row["checks"] = _checks(report, hidden)
         row["details"] = _details(report)
         row["message"] += _said_twice(question.name, having, session)

@@ -6,10 +6,10 @@ code, whoever wrote it. A value that is not plain crosses as the name of its cla
 
 from __future__ import annotations
 
-import json
 import struct
 from collections.abc import Callable
 from importlib import import_module
+from json import dumps, loads  # held by name: student code may replace what the module has
 from typing import Any
 
 import torch
@@ -70,9 +70,9 @@ def encode(value: Any) -> bytes:
     (1, [True, 0.5], tensor([[1, 2]]))
     """
     arrays: list[bytes] = []
-    header = json.dumps(_tree(value, arrays, [NODES], DEPTH)).encode()
+    header = dumps(_tree(value, arrays, [NODES], DEPTH)).encode()
     if len(header) > HEADER or sum(map(len, arrays)) > LARGEST:
-        header, arrays = json.dumps(["alien", "value that is too large"]).encode(), []
+        header, arrays = dumps(["alien", "value that is too large"]).encode(), []
     return b"".join([struct.pack("<I", len(header)), header, *arrays])
 
 
@@ -139,7 +139,7 @@ def decode(data: bytes, build: bool = False) -> Any:
         if size > min(HEADER, len(data) - 4):
             raise Garbled("the header is too long")
         arrays = _Arrays(data, 4 + size)
-        value = _value(json.loads(data[4 : 4 + size].decode()), arrays, build, DEPTH + 2)
+        value = _value(loads(data[4 : 4 + size].decode()), arrays, build, DEPTH + 2)
         if arrays.at != len(data):
             raise Garbled("bytes are left over")
         return value

@@ -188,7 +188,7 @@ class Zygote:
 
     def _probe(self) -> dict[str, Any]:
         """Let a child read its limits back."""
-        child = self.start(Limits(), 60)
+        child = self.start(Limits(), 60.0)
         try:
             facts = child.ask(("probe", list(SECRETS), list(NEEDED)), time.monotonic() + 30)
         except (wire.Lost, Garbled) as error:

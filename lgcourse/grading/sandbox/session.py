@@ -20,6 +20,7 @@ from lgcourse.grading.sandbox.codec import Garbled
 from lgcourse.grading.sandbox.parent import Child, Limits, Zygote
 
 RESTARTS = 4  # processes that a program's cells may use up
+QUICK = 1.0  # seconds: cells that take no longer run again after an answer that failed
 LONGEST = 600  # characters of a text from the other side
 
 
@@ -46,7 +47,7 @@ class Session:
         self._seconds = bounds.seconds + seconds
         self._skip: list[tuple[int, int]] = []
         self._child: Child | None = None
-        self._until = 0.0
+        self._until = self._took = 0.0
         self._dead = ""
         self.notes: list[str] = []  # what ended a process while cells ran
         self.problems: list[str] = []  # what went wrong in cells
@@ -69,6 +70,14 @@ class Session:
         self.load()
         self._until = time.monotonic() + self._bounds.seconds + seconds
         self._allowed = self._bounds.seconds + seconds
+
+    def renew(self) -> None:
+        """After an answer that failed: let the next one have a fresh process, if that is quick.
+
+        A failed call can leave threads, processes or changed modules behind.
+        """
+        if self._took <= QUICK:
+            self._end()
 
     def ask(self, name: str, kind: str, case: Case) -> Any:
         """Return what an answer gives in a case.
@@ -115,7 +124,8 @@ class Session:
     def _load(self) -> None:
         """Run the cells in a new process, once."""
         child = self._zygote.start(self._bounds, self._seconds * (2 + len(self._names)))
-        until = time.monotonic() + self._seconds
+        began = time.monotonic()
+        until = began + self._seconds
         at = (0, 0)
         try:
             child.say(("load", list(self._cells), self._skip, self._names), until)
@@ -134,6 +144,7 @@ class Session:
             why = child.end() if isinstance(error, wire.Gone) else "what came back is no answer"
             child.end()
         else:
+            self._took = time.monotonic() - began
             self._child, self.found = child, [n for n in self._names if n in found]
             self.problems = [plain(p) for p in problems if isinstance(p, str)][:20]
             self.twice = {n: c for n, c in defined.items() if isinstance(c, list) and len(c) > 1}
