@@ -133,9 +133,9 @@ def parsed(source: str, file: str) -> list[ast.stmt]:
             at = (error.lineno or 0) - 1
             if not 0 <= at < len(lines) or not MAGIC.search(lines[at]):
                 raise
-            goes_on = True
-            while goes_on and at < len(lines):  # a shell command over several lines
-                goes_on = lines[at].rstrip().endswith("\\")
-                lines[at] = lines[at][: len(lines[at]) - len(lines[at].lstrip())] + "pass"
+            indent = lines[at][: len(lines[at]) - len(lines[at].lstrip())]
+            while lines[at].rstrip().endswith("\\") and at + 1 < len(lines):
+                lines[at] = ""  # a shell command over several lines
                 at += 1
+            lines[at] = f"{indent}pass"
     return ast.parse("\n".join(lines), file).body
