@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
-from lgcourse.errors import InputError
+from lgcourse.errors import InputError, whole_number
 
 app = typer.Typer(
     name="lgcourse",
@@ -314,6 +314,67 @@ def sweep(
         print("stopped; what ended is stored; --resume goes on from there", file=sys.stderr)
         raise typer.Exit(130) from None
     emit(result, as_json, lambda: report.sweep_lines(result))
+
+
+@app.command()
+def grade(
+    paths: Annotated[
+        list[str], typer.Argument(help="notebooks, .py or .zip files, folders of submissions")
+    ],
+    seed: Annotated[int, typer.Option(help="seed of the hidden cases; the notebook's is 0")] = 1,
+    csv: Annotated[str | None, typer.Option(help="write a gradebook")] = None,
+    gradescope: Annotated[
+        str | None, typer.Option(help="write Gradescope's results.json of one submission")
+    ] = None,
+    html: Annotated[str | None, typer.Option(help="folder for a page per student")] = None,
+    jobs: Annotated[int, typer.Option(help="submissions graded at the same time")] = 1,
+    dask: Annotated[
+        str | None, typer.Option(help="address of a Dask scheduler, instead of --jobs")
+    ] = None,
+    timeout: Annotated[
+        float, typer.Option(help="seconds for the cells, and for each question")
+    ] = 30.0,
+    memory: Annotated[int, typer.Option(help="megabytes beyond what torch needs")] = 2048,
+    late: Annotated[
+        str | None, typer.Option(help="CSV file with the columns id, percent: taken off")
+    ] = None,
+    only: Annotated[str | None, typer.Option(help="grade this question alone")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="keep what is graded already")] = False,
+    as_json: JSON = False,
+) -> None:
+    """Grade submissions: their code runs shut in, and values are compared outside."""
+    from lgcourse import grading
+    from lgcourse.grading import gradebook
+    from lgcourse.grading.answers import CannotGrade
+    from lgcourse.grading.grader import CANNOT, Settings, bounds
+
+    if os.name == "nt":
+        raise InputError("grading needs Linux or macOS; on Windows use WSL")
+    settings = Settings(whole_number("seed", seed, 0), bounds(timeout, memory), only)
+    if signal.getsignal(signal.SIGINT) is _leave:  # all is imported: an interrupt can be handled
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        rows = grading.grade(
+            paths,
+            settings,
+            csv=csv,
+            gradescope=gradescope,
+            html=html,
+            late=gradebook.read_late(late) if late else None,
+            jobs=whole_number("jobs", jobs, 1, 256),
+            dask=dask,
+            resume=resume,
+            say=lambda line: print(line, file=sys.stderr),
+        )
+    except KeyboardInterrupt:
+        print("stopped; with --csv or --html, --resume goes on from there", file=sys.stderr)
+        raise typer.Exit(130) from None
+    except CannotGrade as why:
+        print(f"error: {why}", file=sys.stderr)
+        raise typer.Exit(1) from None
+    emit(gradebook.as_json(rows), as_json, lambda: gradebook.lines(rows))
+    if any(row["status"] == CANNOT for row in rows):
+        raise typer.Exit(1)
 
 
 @app.command("report")

@@ -16,7 +16,14 @@ NUMBERS = (bool, int, float)
 
 
 class Wrong(Exception):  # noqa: N818  it is no fault of the program
-    """An answer is not what was expected; the message says what differs, in words for a learner."""
+    """An answer is not what was expected; the message says what differs, in words for a learner.
+
+    `got` and `expected` are the arrays that differ; `likely` is the mistake that fits this answer.
+    """
+
+    got: Tensor | None = None
+    expected: Tensor | None = None
+    likely: str = ""
 
 
 class Misfit(Wrong):
@@ -33,7 +40,7 @@ def compare(
 
     Args:
         answer: what the learner's code returned; any object.
-        expected: a tensor, a number, a text, or a tuple or list of these.
+        expected: a tensor, a number, a text, or a tuple, list or dict of these.
         tolerance: largest difference of two numbers that counts as equal.
         parts: for tuples and lists, the entries whose values are compared; the form of all of them
             is. The empty tuple compares the form alone, also of tensors. None compares all.
@@ -56,6 +63,31 @@ def compare(
         _values(answer, expected, tolerance, "")
 
 
+def compare_share(answer: Any, expected: Tensor, share: float) -> None:
+    """Compare row by row: a share of the rows must be right as a whole.
+
+    Args:
+        answer: what was returned; any object.
+        expected: the right rows.
+        share: least share of right rows, 0 to 1.
+
+    Raises:
+        Wrong: another type, dtype or shape, or too few rows are right.
+
+    >>> compare_share(torch.tensor([[1, 2], [3, 4]]), torch.tensor([[1, 2], [3, 0]]), 0.9)
+    Traceback (most recent call last):
+        ...
+    lgcourse.grading.comparison.Wrong: 1 of 2 answers are right as a whole, expected 90% or more
+    """
+    _form(answer, expected, "")
+    got, wanted = torch.Tensor.detach(answer).tolist(), expected.tolist()
+    right = sum(one == other for one, other in zip(got, wanted, strict=True))
+    if right < share * len(wanted):
+        raise Wrong(
+            f"{right} of {len(wanted)} answers are right as a whole, expected {share:.0%} or more"
+        )
+
+
 def _form(answer: Any, expected: Any, where: str) -> None:
     """Compare types, and for tensors dtype, device and shape."""
     if type(answer) is not type(expected):
@@ -73,6 +105,13 @@ def _form(answer: Any, expected: Any, where: str) -> None:
             if got != wanted:
                 kind = Wrong if name in ("dtype", "shape") else Misfit
                 raise kind(f"{where}expected {name} {wanted}, got {name} {got}")
+    elif isinstance(expected, dict):
+        if set(answer) != set(expected):
+            raise Wrong(
+                f"{where}expected the keys {short(list(expected))}, got {short(list(answer))}"
+            )
+        for key in expected:
+            _form(answer[key], expected[key], f"{where}entry {key!r}: ")
     elif isinstance(expected, (tuple, list)):
         if len(answer) != len(expected):
             raise Wrong(f"{where}expected {len(expected)} entries, got {len(answer)}")
@@ -87,6 +126,9 @@ def _values(answer: Any, expected: Any, tolerance: float, where: str) -> None:
     elif isinstance(expected, (tuple, list)):
         for index, (one, other) in enumerate(zip(answer, expected, strict=True)):
             _values(one, other, tolerance, f"{where}entry {index}: ")
+    elif isinstance(expected, dict):
+        for key in expected:
+            _values(answer[key], expected[key], tolerance, f"{where}entry {key!r}: ")
     elif isinstance(expected, NUMBERS):
         if difference(answer, expected) > tolerance:
             raise Wrong(
@@ -105,11 +147,13 @@ def _entries(answer: Tensor, expected: Tensor, tolerance: float, where: str) -> 
         worst = max(wrong)
         at = differences.index(worst)
         index = tuple(int(i) for i in torch.unravel_index(torch.tensor(at), expected.shape))
-        raise Wrong(
+        told = Wrong(
             f"{where}{len(wrong)} of {len(got)} entries differ; the largest difference is "
             f"{worst:g} at index {index}: got {got[at]}, expected {wanted[at]} "
             f"(dtype {_dtype(expected)}, tolerance {tolerance:g})"
         )
+        told.got, told.expected = answer, expected
+        raise told
 
 
 def short(value: Any) -> str:

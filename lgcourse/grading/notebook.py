@@ -5,11 +5,13 @@ Nothing here raises because of an answer, so an unfilled notebook runs to its en
 
 from __future__ import annotations
 
+import sys
 import textwrap
 from typing import Any
 
 from lgcourse.errors import InputError
 from lgcourse.grading import bank
+from lgcourse.grading.delegation import forbidden_uses
 from lgcourse.grading.question import (
     FAILED,
     NOT_ATTEMPTED,
@@ -44,7 +46,8 @@ class NotebookCheck:
     def __call__(self, answer: Any) -> None:
         report = examine(self.question, answer)
         self._reports[self.question.name] = report
-        print("\n".join(report_lines(report)))
+        print("\n".join([*report_lines(report), *note_lines(self.question, answer)]))
+        show_difference(report)
 
     def hint(self, number: Any = 1) -> None:
         """Print a hint; 1 says least, the last one nearly gives the code."""
@@ -55,7 +58,7 @@ class NotebookCheck:
         print(_wrapped(f"hint {number} of {len(hints)}: ", hints[number - 1]))
 
     def __repr__(self) -> str:
-        return f"<check of {self.question.name}: call it with your function>"
+        return f"<check of {self.question.name}: call it with your answer>"
 
 
 class Checks:
@@ -128,9 +131,44 @@ def _explained(result: Result) -> list[str]:
         words = "this is a fault of the check, not of your answer; please report it"
         return [_wrapped("         ", f"{words}: {result.text}")]
     lines = [_wrapped("         ", line) for line in result.text.splitlines()]
-    if result.outcome == FAILED and result.explained:
-        lines.append(_wrapped("         likely: ", result.check.message))
+    if result.likely:
+        lines.append(_wrapped("         likely: ", result.likely))
     return lines
+
+
+def note_lines(question: Question, answer: Any) -> list[str]:
+    """Return a warning if an answer uses rooms that are not there while it is graded."""
+    try:
+        found = forbidden_uses(answer, question.forbids)
+    except Exception:  # objects that raise when they are looked at
+        found = []
+    if not found:
+        return []
+    words = f"it uses {', '.join(found)}, which is not there at grading; write it yourself"
+    return [_wrapped("  note: ", words)]
+
+
+def show_difference(report: Report) -> None:
+    """In a notebook, draw the answer beside the target where arrays differ."""
+    end = report.stopped_at
+    if end is None or end.got is None or end.expected is None or not _in_notebook():
+        return
+    try:
+        from IPython.display import display
+
+        from lgcourse.show.difference import difference_figure
+        from lgcourse.show.widgets import figure_html
+
+        got, expected = (a.double().numpy() for a in (end.got, end.expected))
+        display(figure_html(difference_figure(got, expected)))
+    except Exception as error:  # the report has been printed; a picture must not undo that
+        print(f"  (no picture: {type(error).__name__})")
+
+
+def _in_notebook() -> bool:
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return shell is not None and hasattr(shell, "kernel")
 
 
 def _wrapped(head: str, text: str) -> str:

@@ -1,0 +1,190 @@
+"""How is a whole class graded? The reference first, then each submission, written as it ends."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import lgcourse
+from lgcourse.errors import InputError, unknown_name
+from lgcourse.grading import bank, feedback, gradebook, pool
+from lgcourse.grading.answers import CannotGrade
+from lgcourse.grading.asked import questions_of
+from lgcourse.grading.grader import CANNOT, Grader, Settings, not_graded
+from lgcourse.grading.journal import Journal, write_aside
+from lgcourse.grading.question import Question
+from lgcourse.grading.reference import check_reference
+from lgcourse.grading.sandbox import linux
+from lgcourse.grading.submissions import Submission, find
+
+
+def grade(
+    paths: Sequence[str],
+    settings: Settings,
+    csv: str | None = None,
+    gradescope: str | None = None,
+    html: str | None = None,
+    late: Mapping[str, float] | None = None,
+    jobs: int = 1,
+    dask: str | None = None,
+    resume: bool = False,
+    say: Callable[[str], None] = print,
+) -> list[dict[str, Any]]:
+    """Grade submissions.
+
+    Args:
+        paths: what to grade, see `lgcourse.grading.submissions.find`.
+        settings: seed, limits and the like.
+        csv, gradescope, html: files and folder to write, or None.
+        late: percent to take off, by id.
+        jobs: submissions that are graded at the same time.
+        dask: address of a Dask scheduler, instead.
+        resume: use the results that an interrupted run has left.
+        say: takes lines for people.
+
+    Returns:
+        The graded submissions, in the order of `find`.
+
+    Raises:
+        InputError: something of what was given cannot be used.
+        CannotGrade: the reference itself does not get full marks.
+    """
+    submissions = find(paths)
+    if gradescope and len(submissions) != 1:
+        raise InputError(f"--gradescope takes one submission at a time, got {len(submissions)}")
+    asked = questions_of(submissions, settings.only)
+    if late:
+        for name in late:
+            if name not in {s.id for s in submissions}:
+                raise unknown_name("id in the list of those who were late", name, asked)
+    book, scope, pages = (
+        gradebook.check_place(csv),
+        gradebook.check_place(gradescope),
+        _folder(html),
+    )
+    journal = Journal(_journal_place(book, scope, pages, resume), _made_with(settings), resume)
+    digests = {s.id: _key(s, asked[s.id]) for s in submissions}
+    left = [s for s in submissions if digests[s.id] not in journal.results]
+    if len(left) < len(submissions):
+        say(f"{len(submissions) - len(left)} of {len(submissions)} are graded already")
+    try:
+        if left:
+            _grade_left(left, asked, settings, jobs, dask, journal, digests, pages, late, say)
+    finally:
+        journal.close()
+    rows = [gradebook.with_late(journal.results[digests[s.id]], late) for s in submissions]
+    for row in rows:
+        _write_page(pages, row)
+    if book is not None:
+        write_aside(book, gradebook.as_csv(rows))
+    if scope is not None:
+        write_aside(scope, gradebook.as_gradescope(rows[0]))
+    return rows
+
+
+def _grade_left(left, asked, settings, jobs, dask, journal, digests, pages, late, say) -> None:
+    """Grade what has no result yet, and keep each result as it comes."""
+    work = [(s, asked[s.id]) for s in left]
+    if sys.platform == "linux":
+        linux.hide_memory()
+    with ExitStack() as stack:
+        grader = stack.enter_context(Grader(settings))
+        if dask is None:
+            try:
+                facts = grader.zygote().facts
+            except CannotGrade as why:
+                for submission, questions in work:
+                    result = not_graded(submission.id, questions, str(why))
+                    journal.results[digests[submission.id]] = result  # not kept: grade it again
+                say(str(why))
+                return
+            for line in protections_off(facts):
+                say(line)
+            check_reference(grader, asked.values(), say)
+            run = stack.enter_context(pool.here(settings, jobs, grader))
+        else:
+            run = stack.enter_context(pool.cluster(settings, dask))
+        for done, result in enumerate(run(work), 1):
+            keep = journal.add if result["status"] != CANNOT else journal.results.__setitem__
+            keep(digests[result["id"]], result)
+            _write_page(pages, gradebook.with_late(result, late))
+            score = "-" if result["score"] is None else result["score"]
+            say(f"{done} of {len(work)}: {result['id']}: {score} of {result['max_score']}")
+
+
+# --- what is written ------------------------------------------------------------------------------
+def _folder(html: str | None) -> Path | None:
+    if html is None:
+        return None
+    try:
+        Path(html).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot make the folder '{html}': {error.strerror}") from error
+    return Path(html)
+
+
+def _write_page(pages: Path | None, row: dict[str, Any]) -> None:
+    if pages is not None:
+        write_aside(pages / feedback.file_name(row["id"]), feedback.page(row))
+
+
+def _journal_place(
+    book: Path | None, scope: Path | None, pages: Path | None, resume: bool
+) -> Path | None:
+    """Return where results are kept as they come: beside what is written at the end."""
+    for path in (book, scope):
+        if path is not None:
+            return path.with_name(f"{path.name}.results.jsonl")
+    if pages is not None:
+        return pages / "results.jsonl"
+    if resume:
+        raise InputError("--resume needs --csv, --gradescope or --html, where results are kept")
+    return None
+
+
+def _made_with(settings: Settings) -> dict[str, Any]:
+    limits = asdict(settings.limits)
+    return {
+        "seed": settings.seed,
+        "seconds": limits["seconds"],
+        "memory": limits["megabytes"],
+        "only": settings.only,
+        "version": lgcourse.__version__,
+        "questions": _bank_digest(),
+    }
+
+
+@cache
+def _bank_digest() -> str:
+    """Return a name for the questions as they are now."""
+    made = hashlib.sha256()
+    for path in sorted(Path(bank.__file__).parent.glob("*.py")):
+        made.update(path.read_bytes())
+    return made.hexdigest()[:16]
+
+
+def _key(submission: Submission, questions: Sequence[Question]) -> str:
+    names = ",".join(question.name for question in questions)
+    return f"{submission.id}/{submission.digest()}/{hashlib.sha256(names.encode()).hexdigest()[:8]}"
+
+
+def protections_off(facts: Mapping[str, Any]) -> list[str]:
+    """Say which protections do not hold here, from what a probe has read back."""
+    off = []
+    if facts["readable"]:
+        off.append("submissions can read files of this machine, the questions' references too")
+    if facts["interfaces"]:
+        off.append("submissions can use the network")
+    if not facts["alone"]:
+        off.append("submissions can see other processes")
+    if facts["memory"] < 0:
+        off.append("the memory of submissions is not bounded")
+    if facts["processes"] < 0 or facts["uid"] == 0:
+        off.append("the number of their processes is not bounded")
+    return [f"not protected on this system: {text}" for text in off]
