@@ -78,7 +78,7 @@ def file_name(id: str) -> str:
     """Return a file name for a student's page: readable, and its own for each id.
 
     >>> file_name("anna"), file_name("../b c")
-    ('anna.html', 'b-c-20a2e22c.html')
+    ('anna.html', 'b-c-dfb10b05.html')
     """
     simple = re.sub(r"[^A-Za-z0-9_-]+", "-", id).strip("-")[:60]
     if simple == id and id.lower() not in ("index", "con", "nul", "aux", "prn"):

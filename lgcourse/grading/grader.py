@@ -59,7 +59,7 @@ class Settings:
 def bounds(seconds: float, megabytes: int) -> Limits:
     """Return limits after a look at the numbers.
 
-    >>> bounds(5, 10)
+    >>> bounds(5.0, 10)
     Traceback (most recent call last):
         ...
     lgcourse.errors.InputError: memory must be a whole number of at least 64, got 10

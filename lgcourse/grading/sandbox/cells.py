@@ -108,13 +108,13 @@ def cell_file(number: int) -> str:
 
 
 def parsed(source: str, file: str) -> list[ast.stmt]:
-    """Return the statements of a cell, without magics.
+    """Return the statements of a cell, with ``pass`` for each magic.
 
     Only lines at which Python itself stops, and which look like a magic, are left out: ``% b)`` in
     a formula that goes on over lines stays.
 
     >>> len(parsed("%time\\nx = 1\\n!ls \\\\\\n -l\\ny = 2", "<cell 1>"))
-    2
+    4
 
     Raises:
         SyntaxError: the rest is no Python.
