@@ -343,13 +343,13 @@ def grade(
     as_json: JSON = False,
 ) -> None:
     """Grade submissions: their code runs shut in, and values are compared outside."""
+    if os.name == "nt":
+        raise InputError("grading needs Linux or macOS; on Windows use WSL")
     from lgcourse import grading
     from lgcourse.grading import gradebook
     from lgcourse.grading.answers import CannotGrade
     from lgcourse.grading.grader import CANNOT, Settings, bounds
 
-    if os.name == "nt":
-        raise InputError("grading needs Linux or macOS; on Windows use WSL")
     settings = Settings(whole_number("seed", seed, 0), bounds(timeout, memory), only)
     if signal.getsignal(signal.SIGINT) is _leave:  # all is imported: an interrupt can be handled
         signal.signal(signal.SIGINT, signal.default_int_handler)

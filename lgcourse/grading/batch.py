@@ -95,21 +95,24 @@ def _grade_left(left, asked, settings, jobs, dask, journal, digests, pages, late
         linux.hide_memory()
     with ExitStack() as stack:
         grader = stack.enter_context(Grader(settings))
-        if dask is None:
-            try:
-                facts = grader.zygote().facts
-            except CannotGrade as why:
-                for submission, questions in work:
+        try:
+            facts = grader.zygote().facts
+        except CannotGrade as why:
+            say(str(why))
+            if dask is None:
+                for submission, questions in work:  # not kept: they are graded again
                     result = not_graded(submission.id, questions, str(why))
-                    journal.results[digests[submission.id]] = result  # not kept: grade it again
-                say(str(why))
+                    journal.results[digests[submission.id]] = result
                 return
+        else:
             for line in protections_off(facts):
                 say(line)
             check_reference(grader, asked.values(), say)
-            run = stack.enter_context(pool.here(settings, jobs, grader))
-        else:
+        if dask is not None:
+            say("the workers of the cluster may be protected otherwise than this machine")
             run = stack.enter_context(pool.cluster(settings, dask))
+        else:
+            run = stack.enter_context(pool.here(settings, jobs, grader))
         for done, result in enumerate(run(work), 1):
             keep = journal.add if result["status"] != CANNOT else journal.results.__setitem__
             keep(digests[result["id"]], result)

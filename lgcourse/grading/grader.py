@@ -138,36 +138,31 @@ class Grader:
         rows = []
         with ExitStack() as stack:
             sessions: dict[str, Session] = {}
+            for program in programs:
+                names = [q.name for q in group if mentions(program.text, q.name)]
+                more = sum((q.seconds for q in group if q.name in names), 0.0)
+                if names:
+                    zygote = self.zygote(group[0].forbids)
+                    session = Session(zygote, program.cells, names, self.settings.limits, more)
+                    sessions[program.name] = stack.enter_context(session)
             for question in group:
-                holders = []
-                for program in programs:
-                    if not mentions(program.text, question.name):
-                        continue
-                    if program.name not in sessions:
-                        names = [q.name for q in group if mentions(program.text, q.name)]
-                        more = sum((q.seconds for q in group if q.name in names), 0.0)
-                        zygote = self.zygote(question.forbids)
-                        session = Session(zygote, program.cells, names, self.settings.limits, more)
-                        sessions[program.name] = stack.enter_context(session)
-                    sessions[program.name].load()
-                    holders.append(program)
-                rows.append(self._grade_question(question, holders, sessions))
+                rows.append(self._grade_question(question, sessions))
             for name, session in sessions.items():
                 told = [*session.notes, *session.problems]
                 notes += [f"{name}, {text}" if len(programs) > 1 else text for text in told]
         return rows
 
-    def _grade_question(
-        self, question: Question, programs: Sequence[Program], sessions: dict[str, Session]
-    ) -> dict[str, Any]:
-        having = [p for p in programs if question.name in sessions[p.name].found]
+    def _grade_question(self, question: Question, sessions: dict[str, Session]) -> dict[str, Any]:
+        """Ask the last program that has the answer."""
+        named = {p: s for p, s in sessions.items() if question.name in s.names}
+        having = [p for p in named if question.name in self._alone(p, sessions).look()]
         if not having:
-            told = [t for p in programs for s in [sessions[p.name]] for t in s.notes + s.problems]
+            told = [text for s in named.values() for text in s.notes + s.problems]
             if told:
                 why = f"{question.name} is not defined after the cells ran. " + "; ".join(told[:3])
                 return _row(question, FAILED, why)
             return _row(question, NOT_ATTEMPTED, f"there is no {question.name} in it")
-        session = sessions[having[-1].name]
+        session = self._alone(having[-1], sessions)
         session.begin(question.seconds)
         report = examine_by(
             question,
@@ -190,6 +185,13 @@ class Grader:
         row["details"] = _details(report)
         row["message"] += _said_twice(question.name, having, session)
         return row
+
+    def _alone(self, name: str, sessions: dict[str, Session]) -> Session:
+        """Return a session while the others rest: a zygote has one child at a time."""
+        for other, session in sessions.items():
+            if other != name:
+                session.rest()
+        return sessions[name]
 
 
 _memory: dict[tuple[str, str, int], Pairs] = {}
@@ -284,10 +286,9 @@ def _details(visible: Report) -> str:
     return f"expected {end.expected.tolist()}\ngot      {end.got.tolist()}"
 
 
-def _said_twice(name: str, having: Sequence[Program], session: Session) -> str:
+def _said_twice(name: str, having: Sequence[str], session: Session) -> str:
     if len(having) > 1:
-        files = ", ".join(p.name for p in having)
-        return f"\n{name} is in several files ({files}); the last counts"
+        return f"\n{name} is in several files ({', '.join(having)}); the last counts"
     cells = session.twice.get(name, [])
     if cells:
         shown = ", ".join(str(int(cell)) for cell in cells[:9] if type(cell) is int)

@@ -15,7 +15,7 @@ from typing import Any
 
 from lgcourse.grading.sandbox import linux
 
-FILES, PROCESSES, OPEN_FILES = 32, 32, 64  # megabytes of a file; processes; open files
+FILES, PROCESSES, OPEN_FILES = 32, 16, 64  # megabytes of a file; processes; open files
 BOX = 64  # megabytes of all files together, where the box is in memory
 
 

@@ -43,12 +43,12 @@ class Session:
         bounds: Limits,
         seconds: float = 0.0,
     ):
-        self._zygote, self._cells, self._names, self._bounds = zygote, cells, list(names), bounds
+        self._zygote, self._cells, self.names, self._bounds = zygote, cells, list(names), bounds
         self._seconds = bounds.seconds + seconds
         self._skip: list[tuple[int, int]] = []
         self._child: Child | None = None
         self._until = self._took = 0.0
-        self._dead = ""
+        self._dead, self._looked = "", False
         self.notes: list[str] = []  # what ended a process while cells ran
         self.problems: list[str] = []  # what went wrong in cells
         self.found: list[str] = []
@@ -60,14 +60,25 @@ class Session:
     def __exit__(self, *_: Any) -> None:
         self._end()
 
-    def load(self) -> None:
-        """Run the cells, unless they have run."""
-        while self._child is None and not self._dead:
+    def look(self) -> list[str]:
+        """Return which of the names are there after the cells ran; they run once for this."""
+        if not self._looked:
             self._load()
+        return self.found
+
+    def _load(self) -> None:
+        """Run the cells, unless a process has them."""
+        while self._child is None and not self._dead:
+            self._load_once()
+        self._looked = True
+
+    def rest(self) -> None:
+        """End the process; the next question begins with a new one."""
+        self._end()
 
     def begin(self, seconds: float = 0.0) -> None:
         """Begin a question: its calls together have the limit's time, and some more if needed."""
-        self.load()
+        self._load()
         self._until = time.monotonic() + self._bounds.seconds + seconds
         self._allowed = self._bounds.seconds + seconds
 
@@ -121,14 +132,14 @@ class Session:
         self._end()
         raise Raised("what came back is no answer")
 
-    def _load(self) -> None:
-        """Run the cells in a new process, once."""
-        child = self._zygote.start(self._bounds, self._seconds * (2 + len(self._names)))
+    def _load_once(self) -> None:
+        """Run the cells in a new process."""
+        child = self._zygote.start(self._bounds, self._seconds * (2 + len(self.names)))
         began = time.monotonic()
         until = began + self._seconds
         at = (0, 0)
         try:
-            child.say(("load", list(self._cells), self._skip, self._names), until)
+            child.say(("load", list(self._cells), self._skip, self.names), until)
             while True:
                 match child.hear(until):
                     case ("at", int(cell), int(statement)):
@@ -145,7 +156,7 @@ class Session:
             child.end()
         else:
             self._took = time.monotonic() - began
-            self._child, self.found = child, [n for n in self._names if n in found]
+            self._child, self.found = child, [n for n in self.names if n in found]
             self.problems = [plain(p) for p in problems if isinstance(p, str)][:20]
             self.twice = {n: c for n, c in defined.items() if isinstance(c, list) and len(c) > 1}
             return

@@ -154,6 +154,8 @@ def main(control: socket.socket) -> None:
     shut_in(settings)
     import_all()
     used = address_space()
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+        file.write("1000")  # where memory runs out, student code is ended before anything else
     for folder in ("/proc", "/sys"):
         if settings["jail"] and os.path.ismount(folder):
             linux.unmount(folder)
