@@ -12,6 +12,9 @@ The questions, their points, hints and checks stand in lgcourse/grading/bank/e01
 # Replace each line that ends in `# your code here`. Then run the cell below it: the check answers at once and names the
 # likely mistake. If you are stuck, ask for a hint; hint 1 says least, hint 3 nearly gives the code. You can run the whole
 # notebook at any time, finished or not.
+#
+# `Int[Tensor, "b a"]` reads: a tensor of whole numbers with b rows and a columns. (The space in `" b"` means nothing.) Where you
+# return whole numbers as a tensor, make it int64, which is what PyTorch takes for them by itself.
 
 # %%
 import torch

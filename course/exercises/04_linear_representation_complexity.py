@@ -14,8 +14,9 @@ The questions, their points, hints and checks stand in lgcourse/grading/bank/e04
 # notebook at any time, finished or not.
 #
 # The operators of a target come as a tensor `operators` with the p x d matrix of the pair (i, j) at `operators[i, j]`. **Pairs are those with
-# j <= i**; what stands above the diagonal means nothing. Unless it says otherwise the target does not depend on the length, so that the
-# table of length l holds those of all shorter lengths. Numbers are float64, and equal operators are exactly equal.
+# j <= i**; what stands above the diagonal means nothing, in `operators` and in any other table over pairs. Unless it says
+# otherwise the target does not depend on the length, so that the table of length l holds those of all shorter lengths. Numbers
+# are float64, and equal operators are exactly equal.
 
 # %%
 import torch
@@ -52,7 +53,7 @@ ex.check_lrc_operators(lrc_operators)
 # Now for targets that may depend on the length n. `operators[n - 1]` is the table of length n. All tables have the same size; at length n the pairs are
 # those with j <= i < n, and what stands elsewhere means nothing.
 #
-# Return LRC up to each of the lengths 1, 2, ..., l, as a list of ints.
+# Return LRC up to each of the lengths 1, 2, ..., l, as a list of ints. Remember that LRC up to n counts the operators of *all* lengths up to n.
 #
 # Take a target of numbers that wants 5 at (0, 0) at length 1, and 6 at each of its three pairs at length 2: the answer is `[1, 2]`.
 
@@ -82,8 +83,8 @@ ex.check_lrc_by_length(lrc_by_length)
 # ## 3. `represents` (3 points, 15 minutes, difficulty 3 of 5)
 #
 # The test that lesson 4 put to all ways of naming. `ids[i, j]` is the name of the pair (i, j). A POLA has one operator for each name, and the
-# name `other` has the operator zero. (It may be that no pair is called `other`.) Say whether the operators can be chosen so that the layer
-# is exact.
+# name `other` has the operator zero. (It may be that no pair is called `other`. `other` is any number; here it need not be 0.)
+# Say whether the operators can be chosen so that the layer is exact.
 
 
 # %%
@@ -133,7 +134,7 @@ ex.check_lrc_rank(lrc_rank)
 #
 # The rank r is a promise: r operators are enough, and a code of r numbers for each pair mixes them. Keep it. The rows of `stack` are
 # operators, flattened, in the order of their pairs. Go through them from the top and keep each row that is no mix of the rows
-# before it: these are the basis. Return `(code, basis)` with
+# before it: these are the basis. (Zeros are a mix of no rows at all, so they are never kept.) Return `(code, basis)` with
 #
 # $$\text{stack} = \text{code} \cdot \text{basis} .$$
 #
@@ -167,7 +168,7 @@ ex.check_basis_and_code(basis_and_code)
 # ## 6. `enough_length` (2 points, 5 minutes, difficulty 1 of 5)
 #
 # `curve` is the LRC of a target up to the lengths 1, 2, ..., l, so `curve[0]` belongs to length 1. Training shows all lengths up to
-# N0, and the test goes up to l. Return the least N0 from which on LRC does not grow any more.
+# N0, with N0 at least 1, and the test goes up to l. Return the least N0 from which on LRC does not grow any more up to l.
 
 
 # %%

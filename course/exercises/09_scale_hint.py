@@ -31,7 +31,7 @@ ex = checks(9)
 # Rows of unpadded addition, `a1 .. an + b1 .. bn = s1 ..`. The tokens are the digits 0 to 9, 10 for `+` and 11 for `=`. The answer may be
 # there, or a part of it, or nothing; behind it zeros may fill the row up. Rows may have different scales.
 #
-# Return n for each row.
+# Return n for each row, as int64.
 
 
 # %%
@@ -63,7 +63,7 @@ figure_html(layout_figure(tasks.get("shift"), 4))
 # - id 0 if the step at query i reads the token at key j,
 # - id 1 ("other") if not. So also if j comes after i, and if query i writes nothing.
 #
-# `query` and `key` hold positions, in any order and number.
+# `query` and `key` hold positions, in any order and number. Ids are int64. A sequence can have a single symbol, n = 1.
 
 
 # %%
@@ -119,12 +119,12 @@ ex.check_fit_form(fit_form)
 # %% [markdown]
 # ## 4. `misread` (4 points, 20 minutes, difficulty 4 of 5)
 #
-# A model adds perfectly under the true hint: to write s_t, it reads the two keys at the distances at which a_t and b_t stand, given the number
-# that it is told. Now the true scale is n and it is told another one, by which it computes its distances. The sequence and the query are those of
-# n.
+# A model adds perfectly under the true hint: to write s_t, it reads the two keys at the distances at which a_t and b_t stand behind its query. These
+# distances depend on the number that it is told, as in lesson 9, and are the same for all t. Now the true scale is n and it is
+# told another one, by which it computes its distances. The sequence and the query are those of n.
 #
 # Return the names of the tokens that it reads for a_t and for b_t, such as `("a2", "b2")`. Names are those of the layout: `a1`, .., `an`,
-# `+`, `b1`, .., `bn`, `=`, `s1`, .. A place before the first token is `"nothing"`.
+# `+`, `b1`, .., `bn`, `=`, `s1`, .. A place before the first token is `"nothing"`. Here t is from 1 to n, and the hint may be too small or too large.
 #
 # For n = 3, told 2 and t = 1 the answer is `("a3", "b2")`.
 
@@ -148,13 +148,14 @@ ex.check_misread(misread)
 # ex.check_misread.hint(1)
 
 # %% What one sees [markdown] tags=["solution"]
-# Off by one in the hint is off by two for a and by one for b: the model adds digits of different columns. No wonder that nothing is right.
+# Off by one in the hint is off by two for a and by one for b: the model adds digits of different columns. No wonder that hardly an answer is right.
 
 # %% [markdown]
 # ## 5. `tokens_saved` (2 points, 10 minutes, difficulty 2 of 5)
 #
-# Training draws each scale from 1 to `longest` equally often. Unpadded, a row of addition is `a1 .. an + b1 .. bn = s1 .. s(n+1)`. Padded to
-# width W, each of the three numbers has W + 1 digits at every scale.
+# Training draws each scale n from 1 to `longest` equally often, the last one included. Unpadded, a row of addition is `a1 .. an +
+# b1 .. bn = s1 .. s(n+1)`. Padded to W = `width`, each of the three numbers has W + 1 digits at every scale. The `+` and the `=`
+# are tokens, too.
 #
 # Return which share of the tokens an average unpadded row saves, as a Python float.
 

@@ -29,8 +29,9 @@ from lgcourse.show.widgets import figure_html
 # - `prefix`: $y_i = x_0 + x_1 + \dots + x_i$. The longer the sequence, the more it has to read.
 # - `weighted`: $y_i = (i+1)\, x_i$. It never reads anything but the place where it stands.
 #
-# Which one carries over to longer sequences more easily? Write down what multiple of $x_j$ goes into $y_i$. As in lesson 3, this number is called
-# the *operator* of the pair (i, j). Targets may also depend on the length n.
+# Which one carries over to longer sequences more easily? Places count from 0. Write down what multiple of $x_j$ goes into $y_i$, the
+# coefficient of lesson 3. It is called the *operator* of the pair (i, j), as with vectors it is a matrix.
+# Targets may also depend on the length n. (Figures and the library call n the scale.)
 
 
 # %%
@@ -82,7 +83,8 @@ for target in (prefix, weighted):
 # %% [markdown]
 # ## 2. The picture
 #
-# Equal operators have one colour and one number; zero is blank.
+# Equal operators have one colour and one number; zero is blank. The number in a square is a label, counted from 0. It is not the value of
+# the operator: that stands in the list beside the picture.
 
 # %%
 figure_html(operators_figure(prefix, 10, title="y_i = x_0 + ... + x_i"), dpi=80)
@@ -100,8 +102,8 @@ figure_html(operators_figure(weighted, 10, title="y_i = (i+1) x_i"), dpi=80)
 #
 # $$\mathrm{LRC}(A, n) = \big|\{\, A(i, j, m) \ne 0 \;:\; j \le i < m \le n \,\}\big|$$
 #
-# Why this count? Take a POLA, which has one operator for each name of a pair, and one more name, "other", whose operator is zero. How many names does it need to be
-# exact up to length n?
+# Why this count? Take a POLA, which has one operator for each name of a pair, and one more name, "other", whose operator is zero.
+# How many names does it need to be exact up to length n?
 #
 # - *Not fewer than LRC.* Pairs with one name get one operator. So pairs that want different operators need different names.
 # - *Not more.* Let the name of a pair be the number of the operator that it wants.
@@ -114,7 +116,7 @@ figure_html(operators_figure(weighted, 10, title="y_i = (i+1) x_i"), dpi=80)
 #
 # At length 3 there are six pairs. (If the target does not depend on n, they hold the shorter lengths as well.) A way to name them puts pairs into
 # groups; one of the groups, number 0, is "other". What a group is called does not matter, so we number names in the order in which they
-# appear.
+# appear. (So here the labels of operators begin with 1, and not with 0 as in the picture.)
 
 
 # %%
@@ -228,8 +230,8 @@ def turning(i, j, n):
 #
 # $$\underbrace{\text{stack}}_{\text{pairs} \times f} = \underbrace{\text{codes}}_{\text{pairs} \times r} \; \underbrace{\text{operators}}_{r \times f}$$
 #
-# and the least r for which a matrix is such a product is its **rank**. This is the second reading of LRC: the dimension of the space that
-# the operators span.
+# where f is the number of entries of one operator. The least r for which a matrix is such a product is its **rank**. This is the
+# second reading of LRC: the dimension of the space that the operators span.
 
 
 # %%
@@ -252,8 +254,8 @@ for target in (weighted, turning):
     print("  rank      up to 1, 2, 4, 8, 16:", [rank(target, n) for n in (1, 2, 4, 8, 16)])
 
 # %% [markdown]
-# For numbers the rank is never more than 1, since any number is a multiple of any other. So `weighted`, which is beyond all names, is easy for a code:
-# it has to say i + 1.
+# For numbers the rank is never more than 1, since any number is a multiple of any other that is not zero. So `weighted`, which is
+# beyond all names, is easy for a code: it has to say i + 1.
 #
 # Is the rank really the least r? Again we do not want to believe it. The product with r operators that has the least squared error is
 # known: it is made from the r largest singular values of the stack. How far is it from `turning`?
@@ -271,7 +273,7 @@ for r in range(1, 4):
 # %% [markdown]
 # ## 6. Your prediction
 #
-# These are all our targets. The last four are new.
+# These are all our targets. The last four are new. An x before the first place counts as 0.
 #
 # | target | $y_i$ |
 # |---|---|
@@ -428,15 +430,14 @@ for name, row in measured.items():
 # %% [markdown]
 # Read it column by column.
 #
-# - **Ideal names** are exact just where the number of operators stays. Where it grows, they fail, and so do all others. (Others may come closer:
-#   look at `weighted` and `random` under `rpe`. But not one is exact.)
-# - **rpe** fails in some rows where the number stays: in `prefix`, `half`, `reverse` and `weekday`. That LRC stays means that suitable names *exist*. These are
-#   not the ones.
+# - **Ideal names** are exact just where the number of operators stays. Where it grows, they fail, and so do the names of `rpe`. These may come
+#   closer: look at `weighted` and `random`. Lesson 5 proves that no names at all are exact there.
+# - **rpe** fails in some rows where the number stays: in `prefix`, `half`, `reverse` and `weekday`. That LRC stays means that
+#   suitable names *exist*. These are not the ones.
 # - **An ideal code** is exact just where the rank stays. That is a milder condition, and `units` violates it: each new place needs an operator that
 #   is no mix of the old ones.
 #
-# So a growing LRC is a barrier, and a constant LRC is an open door. Whether one walks through depends on the names. Lesson 5 proves
-# the first two statements.
+# So a growing LRC is a barrier, and a constant LRC is an open door. Lesson 5 proves both. Whether one walks through depends on the names.
 
 # %% [markdown]
 # ## 9. Better than what? A baseline and a negative control
@@ -505,8 +506,8 @@ print(f"LRC of another right for {sum(moved) / len(moved):4.1f} of {len(names)} 
 # %% [markdown]
 # ## 10. From which length on?
 #
-# `weekday` has a constant LRC from length 7 on, as it has met all days by then. So it must matter where training ends. Predict first: at which longest
-# training length does the error at lengths up to 16 become zero?
+# `weekday` has a constant LRC as soon as it has met all days. So it must matter where training ends. Predict first, with ideal names: what is the
+# least length up to which training must go, so that the error at lengths up to 16 is zero?
 
 # %%
 first_exact = None  # your prediction
@@ -523,7 +524,7 @@ for longest in range(3, 10):
 print("you said", first_exact, "and it is", min(n for n, error in errors.items() if error == 0))
 
 # %% [markdown]
-# Training must have met each operator once. More than that it need not do, and less is not enough.
+# Under ideal names, training must have met each operator once. More than that it need not do, and less is not enough. Other names may need more.
 #
 # **Change it.** Write a target of your own and look at its curve before you fit anything. Can you make one whose LRC grows only at every
 # second length? One that looks constant up to 8 and grows at 9?
@@ -541,9 +542,9 @@ print(fitted_error(mine, theory.POLA(theory.ideal_relation_of(mine, TEST), 1, 1)
 # %% [markdown]
 # ## What this does not show
 #
-# - LRC is about *linear* targets and one layer without content. For tasks that are solved token by token there is another count, with the same idea: lesson
-#   6.
-# - It is about exactness. `decay` has a growing LRC, and yet its error is small, since its new operators are small.
+# - LRC is about *linear* targets and one layer without content. For tasks that are solved token by token there is another count,
+#   with the same idea: lesson 6.
+# - It is about exactness. `decay` has a growing LRC, and yet its error is smaller than those of the other targets that grow, since its new operators are small.
 # - It looks at the whole target, at lengths that training does not show. From training data alone nobody can tell whether LRC will grow.
 # - It is a limit of *learning* from short lengths, not of what a layer can represent: with enough names each of these targets can be represented
 #   at length 16.

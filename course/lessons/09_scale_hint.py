@@ -27,7 +27,8 @@ from lgcourse.training import seeded
 # ## 1. The price of zeros
 #
 # To make addition work at any length one often pads: all numbers are filled up with zeros to one width, so that operands stand at fixed
-# distances. Here is 2 + 3, ready for sums of up to 30 digits. The least digit stands first.
+# distances. Here is 2 + 3, ready for numbers of up to W = 30 digits. Each number gets W + 1 places, as a sum may have one digit more. The
+# least digit stands first.
 
 # %% tags=["nbval-check-output"]
 WIDTH = 30
@@ -57,40 +58,43 @@ print(means, f"filling: {1 - means['addition'] / means['addition-padded']:.2f}")
 figure_html(layout_figure(plain, 2))
 
 # %% [markdown]
-# And at scale 4:
+# And at scale 4. In the last step the `+` and the `=` stand where one more digit of a and of b would be; the step takes them as zeros.
 
 # %%
 figure_html(layout_figure(plain, 4))
 
 # %% [markdown]
 # The marked squares form lines parallel to the diagonal, and the lines move away from it as n grows. We measure how far each operand stands
-# behind its query, at several scales:
+# behind its query, at several scales. (The picture tells the roles of the first column from those of later ones. Here both are `a` and `b`.)
 
 # %% tags=["nbval-check-output"]
-for n in (2, 3, 4, 10):
-    distances = {}
-    for step in plain.circuit(n):
-        for role, key in zip(step.operator.roles, step.inputs, strict=True):
-            distances.setdefault(role, set()).add(step.query - key)
-    print(f"scale {n:2}:", {role: sorted(found) for role, found in distances.items()})
+for task, scales in ((plain, (2, 3, 4, 10)), (padded, (2, 10))):
+    print(task.name)
+    for n in scales:
+        distances = {}
+        for step in task.circuit(n):
+            for role, key in zip(step.operator.roles, step.inputs, strict=True):
+                distances.setdefault(role, set()).add(step.query - key)
+        print(f"  scale {n:2}:", {role: sorted(found) for role, found in distances.items()})
 
 # %% [markdown]
-# Each role has one distance at each scale. That of `b` is n, that of `a` is 2n + 1, and those of the column before are one more. (The result
-# before, `s before`, stands where the query stands.)
+# Each role has one distance at each scale. Without padding that of `b` is n, that of `a` is 2n + 1, and those of the column before are one more.
+# (The result before, `s before`, stands where the query stands.)
 #
-# Padding nails n down: with W + 1 places for each number, the distances are the same for all n. The other way is to tell the model n, and to take off
-# what moves:
+# With padding the distances are the same for all n: what was n is now W + 1. That is what the zeros give. The other way is to tell the
+# model n, and to take off what moves:
 #
 # $$u = i - j - c\,n, \qquad c \in \{0, 1, 2\}.$$
 #
 # This is all that a **Scale Hint** is: $\phi(i, j)$ becomes $\phi(i, j, n)$.
 #
 # Is it fair to tell n? In a decoder it is. When the `=` has been read, the number of digits is known, and no step before that is
-# scored:
+# scored. The place of the `+` is n:
 
 # %% tags=["nbval-check-output"]
 prompt = plain.parse("905+128=")
-print("place of the plus:", prompt.tokens.index(10), "  the scale:", prompt.scale)
+plus = plain.vocabulary.index("+")
+print("place of the plus:", prompt.tokens.index(plus), "  the scale:", prompt.scale)
 
 # %% [markdown]
 # ## 3. The hint by hand
@@ -146,7 +150,7 @@ print([named_operands(n) == true_operands(n) for n in (1, 2, 7, 25)])
 # the circuit, so that there is nothing to guess. It is a handful of forms, and serves every n:
 
 # %% tags=["nbval-check-output"]
-ideal = relations.build("ideal-sh", plain, max_scale=WIDTH)
+ideal = relations.build("ideal-sh", plain)
 for term in ideal.terms():
     print(term)
 
@@ -162,8 +166,8 @@ for term in ideal.terms():
 # | padding | padded to 30 digits | `ideal`: the roles, n not given |
 # | neither | unpadded | `rpe`: the distance i - j |
 #
-# **Before you go on, commit yourself.** What share of sums of 30 digits will be right as a whole? And what if the hint model is lied to at
-# test time?
+# **Before you go on, commit yourself.** Two numbers of 30 digits are added. What share of the answers will be right as a whole? And what if
+# the hint model is lied to at test time?
 
 # %%
 prediction = {  # a share between 0 and 1 for each
@@ -262,7 +266,8 @@ for scale in TEST_SCALES:
 
 # %% [markdown]
 # If "neither" is low at 10 digits too, it has not learned what training showed: at each scale it meets its operands under new names. So its
-# failure at 30 says little, and section 8 has a baseline on an easier task. The padded model cannot be asked for 31 digits at all: its row is full.
+# failure at 30 says little, and section 8 has a baseline on an easier task. (Do not read much into the last digit of a share: one sample
+# more or less is chance.) The padded model cannot be asked for numbers of 31 digits at all: its row is full.
 # The one with the hint can:
 
 # %%
@@ -272,24 +277,23 @@ print("hint:", {scale: f"{share:.2f}" for scale, share in far.exact_match.items(
 # %% [markdown]
 # ## 6. What is saved
 #
-# Tokens are not cost. The cost of an update is counted in floating-point operations (FLOPs), by PyTorch itself:
+# Tokens are not cost. The cost of an update is counted in floating-point operations (FLOPs; a GFLOP is $10^9$ of them), by PyTorch itself:
 
 
 # %%
-def flops(arm, n):
+def flops(model, task, n):
     """Count the operations of one update at scale n, forwards and backwards."""
-    task = ARMS[arm][0]
     tokens = task.sample(n, 64, torch.Generator().manual_seed(0)).tokens
     with FlopCounterMode(display=False) as counter:
-        models[arm](tokens, n).sum().backward()
-    models[arm].zero_grad(set_to_none=True)
+        model(tokens, n).sum().backward()
+    model.zero_grad(set_to_none=True)
     return counter.get_total_flops()
 
 
 for arm in ("hint", "padding"):
     task = ARMS[arm][0]
     tokens = sum(64 * task.length(n) for n in TRAIN_SCALES) / len(TRAIN_SCALES)
-    cost = sum(flops(arm, n) for n in TRAIN_SCALES) / len(TRAIN_SCALES)
+    cost = sum(flops(models[arm], task, n) for n in TRAIN_SCALES) / len(TRAIN_SCALES)
     passed = [step for step, share in progress[arm].items() if share >= 0.9]
     first = min(passed, default=None)
     spent = "never" if first is None else f"{first * cost / 1e9:.0f} GFLOP, {first} updates"
@@ -299,8 +303,25 @@ for arm in ("hint", "padding"):
     )
 
 # %% [markdown]
-# Compare the number of updates first, and then the cost of one. The saving grows with the width that one pads to, and faster than the number of
-# tokens, since attention looks at pairs.
+# Compare the number of updates first, and then the tokens and the cost of one. What is saved grows with the width that one pads to, as rows get
+# longer and the unpadded ones do not. Does it grow just as the number of tokens? That depends on how many keys attention looks at. Here is the
+# cost of *one token* of padded rows: under `ideal`, which names a few keys for each query, and under `rpe`, where each query looks at all keys
+# before it.
+
+# %%
+WIDTHS = (30, 60, 120)
+print("thousands of operations for one token, padded to", WIDTHS)
+for pe in ("ideal", "rpe"):
+    row = []
+    for width in WIDTHS:
+        task = tasks.get("addition-padded", width=width)
+        row.append(flops(make_model(task, pe, width), task, 5) / (64 * task.length(5)) / 1e3)
+    print(f"{pe:6}" + "".join(f"{cost:8.0f}" for cost in row))
+
+# %% [markdown]
+# With a few named keys a token costs the same in rows of any width, so cost grows just as the number of tokens. (The library reads named keys alone
+# only where rows are long. In short ones it is quicker to look at all.) Where attention looks at all pairs, a token costs more the longer
+# the row is, and there padding costs even more than its tokens say.
 
 # %% [markdown]
 # ## 7. Wrong hints: the negative control
@@ -338,9 +359,23 @@ for words, lie in LIES.items():
     row = [told(models["hint"], plain, n, lie(n)) for n in (5, 10, 20, 29)]
     print(f"{words:22}" + "".join(f"{share:8.3f}" for share in row))
 
+
+def nothing_but_zeros(n, samples=200):
+    """Return which share of the samples in `told` is 0 + 0."""
+    batch = plain.sample(n, samples, torch.Generator().manual_seed(n))
+    digits = batch.tokens[:, [*range(n), *range(n + 1, 2 * n + 1)]]
+    return (digits == 0).all(dim=1).double().mean().item()
+
+
+row = [nothing_but_zeros(n) for n in (5, 10, 20, 29)]
+print(f"{'(samples with 0 + 0)':22}" + "".join(f"{share:8.3f}" for share in row))
+
 # %% [markdown]
 # "Always 10" is right in one column, and it is the truth there. It is what a model without hint would have to do: behave as if all inputs were of
 # one length.
+#
+# Why is a lie not always fatal? Samples are random, but one in eight is drawn from few different digits, so that rare steps occur as well. So a
+# few sums are 0 + 0. There it does not matter which digit is read. Compare the last row with those above it.
 #
 # And your predictions?
 
@@ -357,8 +392,9 @@ for words, share in measured.items():
 
 
 # %% [markdown]
-# A second control: the lies are told in training as well. Perhaps a model can get used to them? It is told a number without meaning, another one for
-# each batch. The next cell takes about 5 seconds.
+# A second control: the lies are told in training as well. Perhaps the weights find a way to add without the hint? The model is told a number without
+# meaning, another one for each batch. Then we test it twice: with the truth, and with lies. The next cell takes about 5
+# seconds.
 
 
 # %%
@@ -379,16 +415,23 @@ class Liar:
 deceived = make_model(plain, "ideal-sh", WIDTH)
 fit(deceived, Liar(plain), updates=300)
 print("trained with lies, told the truth:", [told(deceived, plain, n, n) for n in (5, 10, 20)])
+print(
+    "trained with lies, told lies:     ",
+    [told(deceived, plain, n, another(n)) for n in (5, 10, 20)],
+)
+
+# %% [markdown]
+# It learns to add in neither way. Under a hint without meaning it seldom reads the operands at all, and the right names mean nothing to it.
 
 # %% [markdown]
 # ## 8. Copy, shift, reverse
 #
-# The same hint serves other tasks; the operands only lie elsewhere. Reverse has $i + j$ instead of $i - j$, and the first step of shift reads one
-# key of its own:
+# The same hint serves other tasks; the operands only lie elsewhere. Reverse has $i + j$ instead of $i - j$. Shift writes the last symbol first, and
+# then the others in their order; so its first step has a form of its own, the key n - 1:
 
 # %% tags=["nbval-check-output"]
 for name in ("copy", "shift", "reverse"):
-    print(f"{name:8}", relations.build("ideal-sh", tasks.get(name), max_scale=100).terms())
+    print(f"{name:8}", relations.build("ideal-sh", tasks.get(name)).terms())
 
 # %% [markdown]
 # The last row is the baseline: copy without hint, by the distance i - j, with two layers and more updates, so that it has a chance to learn its
@@ -416,7 +459,7 @@ for name, pe, layers, updates in (
 # - That padding is bad. It needs no change of the model and no n; it costs tokens, and ends at its width.
 # - The relation `ideal-sh` also keeps all other keys out of attention. Give `embeddings.build` the option `other="soft"` to see the
 #   names alone.
-# - One seed, one layer, random digits. Sums with long carries are harder: `lgcourse.evaluate(..., hard_samples=100)` asks for them.
+# - One seed, one layer, and mostly random digits. Sums with long carries are harder: `lgcourse.evaluate(..., hard_samples=100)` asks for them.
 
 # %% [markdown]
 # ## Sources

@@ -110,7 +110,8 @@ LRC_OPERATORS = Question(
         Check(
             "each-once",
             "an operator counts once, at however many pairs it stands",
-            "count different operators, not pairs; a number and its negative are different",
+            "count different operators, not pairs, and leave zero out; a number and its negative "
+            "are different. In a set two equal tensors are two things: make tuples of them",
             _repeated,
         ),
         Check(
@@ -363,7 +364,7 @@ REPRESENTS = Question(
             "every-pair",
             "one pair that wants something else is enough to fail",
             "look at all pairs of a name: not at the first and the last one alone, and not at "
-            "what most of them want",
+            "what most of them want. To have as many names as operators is not enough",
             _one_exception,
         ),
         Check(
@@ -383,7 +384,7 @@ REPRESENTS = Question(
         Check(
             "redundant-names",
             "two names for one operator do no harm",
-            "it is not asked for the least number of names",
+            "nobody asks for the least number of names: two names may have one operator",
             _redundant,
         ),
         Check(

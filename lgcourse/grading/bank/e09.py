@@ -77,7 +77,8 @@ SCALE_OF = Question(
         Check(
             "one-per-row",
             "one whole number for each row",
-            "return Int[b]: one scale for each row of the batch, not one number and not a list",
+            "return int64 of shape [b]: one scale for each row of the batch, not one number and "
+            "not a list",
             _one_scale,
             parts=(),
         ),
@@ -309,7 +310,8 @@ FIT_FORM = Question(
         Check(
             "no-hint",
             "c is 0 where the distance does not move with n",
-            "value is what i + b j - c n is at all steps; with b = -1 and c = 0 it is the distance",
+            "value is what i + b j - c n is at all steps; with b = -1 and c = 0 it is the "
+            "distance. b is the sign of j in the form, not its opposite",
             _no_hint,
         ),
         Check(
@@ -415,7 +417,7 @@ MISREAD = Question(
             "one-off",
             "a hint too small makes it read later digits",
             "the query stands where it stands, by the true n; only the distances come from the "
-            "hint. The distance to a has two n in it, that to b one",
+            "hint. The distance to a has two n in it, that to b one. Names are those of the true n",
             _one_less,
         ),
         Check(
@@ -466,9 +468,9 @@ TOKENS_SAVED = Question(
     hints=(
         "How long is a row of scale n without padding? And how long is every row with it?",
         "Unpadded: n + 1 + n + 1 + (n + 1) tokens. Padded, each of the three numbers has W + 1 "
-        "digits. Training draws each n from 1 to N equally often.",
-        "The mean of 3n + 3 over n = 1..N is 3 (N + 1) / 2 + 3. Divide it by 3 W + 5, and take "
-        "the result from 1.",
+        "digits. Training draws each n from 1 to `longest` equally often.",
+        "The mean of 3n + 3 over n = 1..longest is 3 (longest + 1) / 2 + 3. Divide it by 3 W + 5, "
+        "and take the result from 1.",
     ),
     checks=(
         Check(
@@ -482,14 +484,15 @@ TOKENS_SAVED = Question(
             "lengths",
             "the lengths of both layouts, signs and all",
             "the answer has n + 1 digits, + and = are tokens too, and padded operands have W + 1 "
-            "digits, so that the last carry finds zeros. What is saved is 1 minus the ratio",
+            "digits, so that the last carry finds zeros. The mean of 1..longest is "
+            "(longest + 1) / 2. What is saved is 1 minus the ratio",
             _one_size,
             tolerance=1e-6,
         ),
         Check(
             "mean-over-scales",
             "the mean over all scales of training",
-            "training draws n from 1 to N: it is not enough to look at the longest scale",
+            "training draws n from 1 to `longest`: it is not enough to look at the longest scale",
             _all_sizes,
             tolerance=1e-6,
         ),
