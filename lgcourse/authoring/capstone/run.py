@@ -26,9 +26,9 @@ from lgcourse.training.folder import write_aside
 # What do you expect, before you run this: will the model be right at ten times the training scale?
 EXPECTED: dict[str, bool | None] = {"ideal-sh": None, "rpe": None}  # embedding: True or False
 
-TRAIN_SCALE = 5  # training shows scales 1 to 5, tests are at 5, 10 and 50
+TRAIN_SCALE = 5  # training shows scales 1 to this one; tests are at 1, 2 and 10 times it
 SETTINGS: dict[str, Any] = {"steps": 1000, "width": 48, "heads": 4, "samples": 200, "seed": 0}
-CHECKED = 12  # the circuit is run on samples of scales 1 to 12
+CHECKED = 12  # the circuit is run on samples of scales 1 to this one
 RIGHT = 0.9  # least exact match that counts as right
 FOLDER = Path(__file__).resolve().parent
 
@@ -39,7 +39,7 @@ def main() -> None:
         if expected not in (None, True, False):
             raise InputError(f"EXPECTED['{pe}'] must be True, False or None, got {expected!r}")
     tasks.register(MyTask.name, MyTask)
-    task = tasks.get(MyTask.name)
+    task = tasks.get_for(MyTask.name, 10 * TRAIN_SCALE)
     for scale in range(1, CHECKED + 1):
         tasks.check_circuit(task, task.scale_of(scale))
     print(f"the circuit computes the answers at scales 1 to {CHECKED}")
@@ -63,7 +63,7 @@ def measure(task, pe: str, scales) -> dict[str, Any]:
         outcome = "generalises"
     else:
         outcome = "fails" if scores[0] >= RIGHT else "not trained"
-    proof = certify(run.model, task)
+    proof = certify(run.model, run.task)
     return {**result, "layers": run.settings.layers, "outcome": outcome, "proof": proof}
 
 
