@@ -364,7 +364,7 @@ def new_task(
     name: Annotated[str, typer.Argument(help="its name, for instance running-maximum")],
     folder: Annotated[str | None, typer.Option(help="the new folder; default: NAME here")] = None,
 ) -> None:
-    """Make a folder with a task of your own, to change, train and report."""
+    """Make a folder with a task of your own to try."""
     from lgcourse.authoring.scaffold import new_task as make
 
     made = make(name, folder)
