@@ -420,6 +420,19 @@ def lab(
     print(shlex.join(command(lesson))) if dry else start(lesson)
 
 
+@app.command("new-task")
+def new_task(
+    name: Annotated[str, typer.Argument(help="its name, for instance running-maximum")],
+    folder: Annotated[str | None, typer.Option(help="the new folder; default: NAME here")] = None,
+) -> None:
+    """Make a folder with a task of your own to try."""
+    from lgcourse.authoring.scaffold import new_task as make
+
+    made = make(name, folder)
+    print(f"{made}: change task.py; this checks it, predicts, trains and reports, from anywhere:")
+    print(shlex.join([sys.executable, str(made.resolve() / "run.py")]))
+
+
 @app.command()
 def build(
     execute: Annotated[bool, typer.Option("--execute", help="run the notebooks, too")] = False,
