@@ -55,7 +55,7 @@ def test_the_commands_of_the_readme_exist():
 
     known = set(get_command(app).commands)  # type: ignore[attr-defined]
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert set(re.findall(r"^lgcourse (\w+)", text, flags=re.MULTILINE)) <= known
+    assert set(re.findall(r"^lgcourse ([\w-]+)", text, flags=re.MULTILINE)) <= known
     assert set(re.findall(r"^make (\w+)", text, flags=re.MULTILINE)) <= set(
         re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE)
     )
