@@ -71,4 +71,4 @@ def test_bad_input_is_one_line_and_code_2(capsys, tmp_path, monkeypatch, argumen
 
 
 def test_the_readme_names_the_command():
-    assert "`lgcourse new-task NAME`" in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "\nlgcourse new-task " in (ROOT / "README.md").read_text(encoding="utf-8")
