@@ -17,6 +17,7 @@ from lgcourse.errors import InputError
 
 from .percent import Cell
 
+SETUP = "setup"  # the tag of the cell that `opening` puts into every notebook
 METADATA = {
     "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
     # No version: it would differ from one machine to the next.
@@ -74,6 +75,8 @@ def to_notebook(cells: Sequence[Cell], source: str) -> Any:
             metadata["tags"] = list(cell.tags)
         if cell.title:
             metadata["title"] = cell.title
+        if SETUP in cell.tags:
+            metadata["jupyter"] = {"source_hidden": True}
         notebook.cells.append(make[cell.kind](source=cell.source, id=name, metadata=metadata))
     return notebook
 
@@ -150,7 +153,8 @@ def was_run(notebook: Any) -> bool:
 def keep_outputs(new: Any, old: Any) -> bool:
     """Copy outputs, counts and widget state from the old notebook if no code cell has changed.
 
-    Outputs depend on all cells before them, so they are kept together or not at all.
+    Outputs depend on all cells before them, so they are kept together or not at all. The set-up
+    cell does not count: where a notebook is built it does nothing.
 
     Args:
         new: the notebook just made; changed in place.
@@ -159,14 +163,32 @@ def keep_outputs(new: Any, old: Any) -> bool:
     Returns:
         Whether they were kept.
     """
-    if old is None or _code(new) != _code(old):
+    if old is None or _code(_written(new)) != _code(_written(old)):
         return False
-    for cell, before in zip(code_cells(new), code_cells(old), strict=True):
+    same = _code(code_cells(new)) == _code(code_cells(old))
+    part = code_cells if same else _written
+    for cell, before in zip(part(new), part(old), strict=True):
         cell.outputs, cell.execution_count = before.outputs, before.execution_count
     if "widgets" in old.metadata:
         new.metadata.widgets = old.metadata.widgets
+    if not same and all(cell.execution_count is not None for cell in _written(new)):
+        _count(new)
     return True
 
 
-def _code(notebook: Any) -> list[tuple[str | None, str]]:
-    return [(cell.get("id"), cell.source) for cell in code_cells(notebook)]
+def _count(notebook: Any) -> None:
+    """Number the code cells of a notebook that was run from top to end."""
+    for count, cell in enumerate(code_cells(notebook), 1):
+        cell.execution_count = count
+        for output in cell.outputs:
+            if output.output_type == "execute_result":
+                output.execution_count = count
+
+
+def _written(notebook: Any) -> list[Any]:
+    """Return the code cells that stand in the source."""
+    return [c for c in code_cells(notebook) if SETUP not in c.metadata.get("tags", ())]
+
+
+def _code(cells: Sequence[Any]) -> list[tuple[str | None, str]]:
+    return [(cell.get("id"), cell.source) for cell in cells]

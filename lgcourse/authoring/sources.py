@@ -10,6 +10,7 @@ from pathlib import Path
 from lgcourse.errors import InputError
 
 from . import cut
+from .opening import opened, project_address
 from .percent import Cell, parse
 
 # folder of sources -> (folder of notebooks, its version of the cells, is it run?)
@@ -49,13 +50,15 @@ def targets(root: Path) -> list[Target]:
     if not any((root / folder).is_dir() for folder in FOLDERS):
         wanted = " and ".join(f"{folder}/" for folder in FOLDERS)
         raise InputError(f"no sources in {root}: expected the folders {wanted}")
+    address = project_address(root)
     return [
-        Target(source, f"{out}/{Path(source).stem}.ipynb", text, version(cells, source), runs)
+        Target(source, path, text, opened(version(cells, source), path, address), runs)
         for folder, versions in FOLDERS.items()
         for source in _files(root, folder)
         for text in [_read(root, source)]
         for cells in [parse(text, source)]
         for out, version, runs in versions
+        for path in [f"{out}/{Path(source).stem}.ipynb"]
     ]
 
 

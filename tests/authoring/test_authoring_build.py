@@ -36,8 +36,13 @@ def load(root: Path, path: str) -> dict[str, Any]:
     return json.loads((root / path).read_text(encoding="utf-8"))
 
 
+def written(notebook: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the cells that stand in the source: all but the set-up cell."""
+    return [cell for cell in notebook["cells"] if "setup" not in cell["metadata"].get("tags", [])]
+
+
 def sources_of(root: Path, path: str) -> list[str]:
-    return ["".join(cell["source"]) for cell in load(root, path)["cells"]]
+    return ["".join(cell["source"]) for cell in written(load(root, path))]
 
 
 def edit(root: Path, folder: str, old: str, new: str) -> None:
@@ -53,7 +58,7 @@ def kinds(root: Path) -> list[tuple[str, str]]:
 
 def ran(root: Path, path: str) -> bool:
     code = [cell for cell in load(root, path)["cells"] if cell["cell_type"] == "code"]
-    return all(cell["outputs"] and cell["execution_count"] for cell in code)
+    return all(cell["execution_count"] for cell in code) and any(cell["outputs"] for cell in code)
 
 
 @pytest.fixture
@@ -76,7 +81,7 @@ def test_three_notebooks_from_two_sources(course: Path) -> None:
     assert "return ...  # your code here" in sources_of(course, EXERCISE)[1]
     assert sources_of(course, EXERCISE)[2:] == ["Write your answer above."]
     assert sources_of(course, SOLUTION)[2:] == ["It is the number after this one."]
-    tagged = load(course, NOTEBOOK)["cells"][1]["metadata"]
+    tagged = written(load(course, NOTEBOOK))[1]["metadata"]
     assert tagged == {"tags": ["nbval-check-output"], "title": "Add two numbers"}
 
 
@@ -195,7 +200,7 @@ def test_outputs_are_dropped_when_cells_change_places(course: Path, pretend_run:
 
 
 def test_outputs_of_a_cell_with_another_id_are_not_kept(built: Path, change: Change) -> None:
-    change(built / NOTEBOOK, lambda nb: nb["cells"][2].update(id="other"))
+    change(built / NOTEBOOK, lambda nb: written(nb)[2].update(id="other"))
     build(built, overwrite=True)
     assert not ran(built, NOTEBOOK)
 
@@ -225,7 +230,7 @@ def test_missing_never_run_and_extra_notebooks(course: Path) -> None:
 
 
 def test_a_half_run_notebook_is_not_run(built: Path, change: Change) -> None:
-    change(built / NOTEBOOK, lambda nb: nb["cells"][2].update(execution_count=None, outputs=[]))
+    change(built / NOTEBOOK, lambda nb: written(nb)[2].update(execution_count=None, outputs=[]))
     assert kinds(built) == [(NOTEBOOK, "not run")]
 
 
@@ -242,11 +247,11 @@ def test_a_damaged_file_is_stale_and_built_anew(built: Path, damage: str) -> Non
 @pytest.mark.parametrize(
     "how",
     [
-        lambda nb: nb["cells"][1]["source"].append("# return number + one"),
-        lambda nb: nb["cells"][1].update(
+        lambda nb: written(nb)[1]["source"].append("# return number + one"),
+        lambda nb: written(nb)[1].update(
             outputs=[{"output_type": "stream", "name": "stdout", "text": "return number + one"}]
         ),
-        lambda nb: nb["cells"][1]["metadata"].update(reference="one = int(True)"),
+        lambda nb: written(nb)[1]["metadata"].update(reference="one = int(True)"),
         lambda nb: nb["metadata"].update(saved={"a": ["It is the number after this one."]}),
     ],
 )
@@ -274,11 +279,11 @@ def test_an_output_that_is_true_on_one_machine_is_found(
 ) -> None:
     line = text.format(home=Path.home())
     output = {"output_type": "stream", "name": "stdout", "text": [line]}
-    change(built / NOTEBOOK, lambda nb: nb["cells"][2].update(outputs=[output]))
+    change(built / NOTEBOOK, lambda nb: written(nb)[2].update(outputs=[output]))
     problems = [problem for problem in check(built) if problem.kind == "machine"]
     assert problems
     assert found in problems[0].message
-    assert "cell 3" in problems[0].message
+    assert "cell 4" in problems[0].message
 
 
 @pytest.mark.parametrize(
@@ -292,7 +297,7 @@ def test_an_output_that_is_true_on_one_machine_is_found(
 def test_ordinary_outputs_pass(built: Path, change: Change, text: str) -> None:
     data = {"text/plain": [text], "image/png": "/tmp/AAAA" * 9}
     output = {"output_type": "display_data", "metadata": {}, "data": data}
-    change(built / NOTEBOOK, lambda nb: nb["cells"][2].update(outputs=[output]))
+    change(built / NOTEBOOK, lambda nb: written(nb)[2].update(outputs=[output]))
     assert check(built) == []
 
 
@@ -302,7 +307,7 @@ def test_ordinary_outputs_pass(built: Path, change: Change, text: str) -> None:
 @pytest.mark.parametrize(
     "how",
     [
-        lambda nb: nb["cells"][1]["source"].append("\nprint('mine')"),
+        lambda nb: written(nb)[1]["source"].append("\nprint('mine')"),
         lambda nb: nb["cells"].append(
             {"cell_type": "markdown", "id": "mine", "metadata": {}, "source": ["my note"]}
         ),

@@ -55,7 +55,9 @@ def write(root: Path, text: str, folder: str = "lessons") -> Path:
 
 def outputs(root: Path, path: str) -> list[list[dict[str, Any]]]:
     notebook = json.loads((root / path).read_text(encoding="utf-8"))
-    return [cell["outputs"] for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert code[0]["metadata"]["tags"] == ["setup"] and code[0]["outputs"] == []
+    return [cell["outputs"] for cell in code[1:]]
 
 
 def test_a_lesson_runs_alike_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,7 +70,7 @@ def test_a_lesson_runs_alike_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     write(tmp_path, LESSON)
     lines: list[str] = []
     assert build(tmp_path, execute=True, echo=lines.append) == ["notebooks/01_first.ipynb"]
-    assert lines[0] == "notebooks/01_first.ipynb: running, code cells: 2"
+    assert lines[0] == "notebooks/01_first.ipynb: running, code cells: 3"
     assert ": ran, written, " in lines[1]
     assert check(tmp_path) == []
     path = tmp_path / "notebooks/01_first.ipynb"
@@ -89,8 +91,10 @@ def test_a_lesson_runs_alike_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     )
     assert hashed == truth.stdout.strip()
     assert "image/png" in first[2]["data"]
-    assert [cell.get("execution_count") for cell in notebook["cells"]] == [None, 1, 2]
-    assert all(set(cell["metadata"]) == set() for cell in notebook["cells"])
+    assert [cell.get("execution_count") for cell in notebook["cells"]] == [None, 1, 2, 3]
+    assert all(
+        not cell["metadata"] for cell in notebook["cells"] if cell is not notebook["cells"][1]
+    )
     assert "version" not in notebook["metadata"]["language_info"]
 
     model = second[1]["data"]["application/vnd.jupyter.widget-view+json"]["model_id"]
@@ -114,7 +118,7 @@ def test_a_student_notebook_runs_to_its_end_and_its_solution_is_stored(course: P
     notebook = to_notebook(target.cells, target.source)
     done = execute(notebook, target.cells, target.source, course / "exercises", course)
     assert was_run(done)
-    assert done.cells[1].outputs[0].text == "Ellipsis\n"
+    assert done.cells[2].outputs[0].text == "Ellipsis\n"
 
 
 @pytest.mark.parametrize(
