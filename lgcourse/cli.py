@@ -380,11 +380,18 @@ def grade(
 @app.command("report")
 def write_report(
     folder: Annotated[str, typer.Argument(help="a folder that `sweep` made")] = "sweeps/conjecture",
+    grades: Annotated[
+        str | None, typer.Option("--class", help="a class instead: what `grade --json` wrote")
+    ] = None,
+    quiz: Annotated[
+        list[str] | None, typer.Option(help="CSV of a class's quiz answers; twice: before, after")
+    ] = None,
 ) -> None:
-    """Write a page (HTML and Markdown) about the results of a sweep, with its figures."""
+    """Write a page (HTML and Markdown): results of a sweep, or the misconceptions of a class."""
     from lgcourse import report
 
-    for path in report.write_page(folder):
+    made = report.write_class_page(grades, quiz or []) if grades or quiz else None
+    for path in made or report.write_page(folder):
         print(path)
 
 

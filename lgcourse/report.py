@@ -253,10 +253,8 @@ def write_page(folder: str) -> list[str]:
     figures = {}
     for number, (title, group) in enumerate(groups.items(), start=1):
         figures[f"matrix-{number}.png"] = matrix_figure(group, title)
-    pages = {
-        "report.md": _markdown(plan, cells, figures),
-        "report.html": _html(plan, cells, figures),
-    }
+    page = ("Predicted and measured", _opening(plan), figures, _parts(plan, cells))
+    pages = {"report.md": _markdown(*page), "report.html": _html(*page)}
     files = {name: png(figure) for name, figure in figures.items()}
     files |= {name: text.encode() for name, text in pages.items()}
     for name, data in files.items():
@@ -287,31 +285,71 @@ def _opening(plan) -> str:
     )
 
 
-def _markdown(plan, cells, figures) -> str:
-    lines = ["# Predicted and measured", "", _opening(plan), ""]
+def write_class_page(grades: str | None, quizzes: Sequence[str]) -> list[str]:
+    """Write a page about the misconceptions of a class, as HTML and as Markdown.
+
+    Args:
+        grades: what `lgcourse grade --json` wrote, or None.
+        quizzes: CSV files with answers to the quiz, in the order in which they were given.
+
+    Returns:
+        The files: class.md and class.html beside the first file that was given.
+
+    Raises:
+        InputError: a file is not of its form, or none is given.
+    """
+    from pathlib import Path
+
+    from lgcourse.grading import classreport, quiz
+    from lgcourse.lab import course_root
+    from lgcourse.training.folder import write_aside
+
+    given = [*([grades] if grades else []), *quizzes]
+    if not given:
+        raise InputError("a class report needs --class GRADES.json, --quiz ANSWERS.csv, or both")
+    root = course_root()
+    items = quiz.read_quiz(root / "course/teachers/quiz.toml")
+    places = classreport.Places(root, quiz.read_toml(root / "course/teachers/sections.toml"))
+    rows = classreport.read_grades(grades) if grades else []
+    rounds = {Path(file).stem: quiz.read_answers(file, items) for file in quizzes}
+    if len(rounds) < len(quizzes):
+        raise InputError("files of answers need names of their own, such as before.csv, after.csv")
+    parts = classreport.parts(rows, items, rounds, places)
+    asked = [f"{len(rows)} graded submissions"] if grades else []
+    asked += [f"{len(answers)} answers to the quiz ({name})" for name, answers in rounds.items()]
+    page = ("What the class has not understood yet", f"From {', '.join(asked)}.", {}, parts)
+    folder = Path(given[0]).resolve().parent
+    for name, text in (("class.md", _markdown(*page)), ("class.html", _html(*page))):
+        write_aside(folder / name, text.encode())
+    return [str(folder / "class.md"), str(folder / "class.html")]
+
+
+def _markdown(title: str, opening: str, figures, parts) -> str:
+    lines = [f"# {title}", "", opening, ""]
     lines += [f"![{figure.alt}]({name})\n" for name, figure in figures.items()]
-    for title, part in _parts(plan, cells):
-        lines += [f"## {title}", ""]
+    for heading, part in parts:
+        lines += [f"## {heading}", ""]
         if isinstance(part, list):
             lines += [f"- {sentence}" for sentence in part]
         else:
             head, rows = part
             rule = ["---"] * len(head)
-            lines += ["| " + " | ".join(row) + " |" for row in (head, rule, *rows)]
+            escaped = ([cell.replace("|", "\\|") for cell in row] for row in (head, rule, *rows))
+            lines += ["| " + " | ".join(row) + " |" for row in escaped]
         lines.append("")
     return "\n".join(lines)
 
 
-def _html(plan, cells, figures) -> str:
+def _html(title: str, opening: str, figures, parts) -> str:
     import base64
     from html import escape
 
-    body = ["<h1>Predicted and measured</h1>", f"<p>{escape(_opening(plan))}</p>"]
+    body = [f"<h1>{escape(title)}</h1>", f"<p>{escape(opening)}</p>"]
     for figure in figures.values():
         data = base64.b64encode(png(figure)).decode()
         body.append(f'<p><img alt="{escape(figure.alt)}" src="data:image/png;base64,{data}"></p>')
-    for title, part in _parts(plan, cells):
-        body.append(f"<h2>{escape(title)}</h2>")
+    for heading, part in parts:
+        body.append(f"<h2>{escape(heading)}</h2>")
         if isinstance(part, list):
             items = "".join(f"<li>{escape(sentence)}</li>" for sentence in part)
             body.append(f"<ul>{items}</ul>")
@@ -330,7 +368,7 @@ def _html(plan, cells, figures) -> str:
     )
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
-        f"<title>Predicted and measured</title><style>{style}</style></head>\n<body>\n"
+        f"<title>{escape(title)}</title><style>{style}</style></head>\n<body>\n"
         + "\n".join(body)
         + "\n</body></html>\n"
     )

@@ -17,6 +17,7 @@ from lgcourse.errors import InputError
 from .execute import execute as run
 from .leaks import leaks
 from .notebook import code_cells, edited, keep_outputs, read, to_notebook, to_text, was_run
+from .pages import pages
 from .portable import traces
 from .sources import Target, extra, targets
 
@@ -41,7 +42,7 @@ def build(
     overwrite: bool = False,
     echo: Callable[[str], object] | None = None,
 ) -> list[str]:
-    """Write the notebooks that course/ asks for.
+    """Write the notebooks that course/ asks for, and the pages for teachers.
 
     The outputs of a notebook are kept if none of its code cells has changed, and dropped otherwise.
     All sources are read before the first notebook is written; each notebook is written aside and
@@ -55,7 +56,7 @@ def build(
         echo: gets one line of text before a notebook runs and one when it is done, with seconds.
 
     Returns:
-        The paths of the notebooks that changed, relative to the root.
+        The paths of the files that changed, relative to the root.
 
     Raises:
         InputError: with file and line, if a source cannot be used, a cell fails, or an output holds
@@ -70,6 +71,8 @@ def build(
         for target in wanted:
             _refuse_edited(root, target)
     changed = []
+    for place, text in pages(root).items():
+        changed += [place] if _write(root / place, text) else []
     for target in wanted:
         start = perf_counter()
         path, notebook = root / target.path, _expected(root, target)
@@ -108,6 +111,9 @@ def check(root: str | Path) -> list[Problem]:
     root = Path(root)
     wanted = targets(root)
     problems = [problem for target in wanted for problem in _problems(root, target)]
+    for path, text in pages(root).items():
+        if not (root / path).is_file() or (root / path).read_bytes() != text.encode():
+            problems.append(Problem(path, "stale", "differs from what quiz.toml gives; build it"))
     for path in extra(root, wanted):
         problems.append(Problem(path, "extra", "no source in course/ asks for it; delete it"))
     return problems

@@ -14,8 +14,9 @@ from pathlib import Path
 from urllib.parse import quote, urlsplit
 
 from lgcourse.errors import InputError
+from lgcourse.grading.quiz import read_toml
 
-from .notebook import SETUP, optional
+from .notebook import SETUP
 from .percent import Cell
 
 BRANCH = "main"  # what Colab and Binder show
@@ -107,11 +108,7 @@ def project_address(root: Path) -> str:
     file = root / "pyproject.toml"
     if not file.is_file():
         return ""
-    toml = _toml()
-    try:
-        urls = toml.loads(file.read_text(encoding="utf-8")).get("project", {}).get("urls", {})
-    except (toml.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"pyproject.toml: {error}") from None
+    urls = read_toml(file).get("project", {}).get("urls", {})
     stated = {str(name).strip().lower(): str(url).strip() for name, url in urls.items()}
     address = next((stated[name] for name in NAMES if stated.get(name)), "").rstrip("/")
     if address and not re.fullmatch(r"https://[\w.-]+(:\d+)?(/[\w.~-]+){2,}", address):
@@ -120,10 +117,3 @@ def project_address(root: Path) -> str:
             f"https://github.com/OWNER/NAME; got '{address}'"
         )
     return address
-
-
-def _toml():
-    try:
-        return optional("tomllib")
-    except InputError:  # Python 3.10
-        return optional("tomli")
