@@ -317,9 +317,13 @@ def write_class_page(grades: str | None, quizzes: Sequence[str]) -> list[str]:
     parts = classreport.parts(rows, items, rounds, places)
     asked = [f"{len(rows)} graded submissions"] if grades else []
     asked += [f"{len(answers)} answers to the quiz ({name})" for name, answers in rounds.items()]
-    page = ("What the class has not understood yet", f"From {', '.join(asked)}.", {}, parts)
+    title, opening = "What the class has not understood yet", f"From {', '.join(asked)}."
     folder = Path(given[0]).resolve().parent
-    for name, text in (("class.md", _markdown(*page)), ("class.html", _html(*page))):
+    pages = {
+        "class.md": _markdown(title, opening, {}, parts),
+        "class.html": _html(title, opening, {}, parts),
+    }
+    for name, text in pages.items():
         write_aside(folder / name, text.encode())
     return [str(folder / "class.md"), str(folder / "class.html")]
 

@@ -39,9 +39,9 @@ def _quiz(quiz: Sequence[Item]) -> str:
     lines = [
         "# Quiz of concepts",
         "",
-        f"{len(quiz)} questions, about {2 * len(quiz)} minutes, no computer. The quiz is given before the "
-        "course and after it; it is not graded. Words that you do not know yet are no fault: then "
-        f"choose {UNKNOWN}.",
+        f"{len(quiz)} questions, about {2 * len(quiz)} minutes, no computer. The quiz is given before "
+        "the course and after it; it is not graded. Words that you do not know yet are no fault: "
+        f"then choose {UNKNOWN}.",
     ]
     for number, item in enumerate(quiz, 1):
         lines += ["", f"**{number}.** {item.text}", ""]
@@ -54,11 +54,15 @@ def _key(quiz: Sequence[Item]) -> str:
     lines = [
         "# Key to the quiz of concepts",
         "",
-        "Each wrong answer is what a wrong program gives, one that the checks of the exercises reject. "
-        "So it shows a way to think. Ask before you explain.",
+        "Each wrong answer is what a wrong program gives, one that the checks of the exercises "
+        "reject. So it shows a way to think. Ask before you explain.",
     ]
     for number, item in enumerate(quiz, 1):
-        lines += ["", f"**{number}.** ({item.id}; lesson {item.lesson}, section {item.section})", ""]
+        lines += [
+            "",
+            f"**{number}.** ({item.id}; lesson {item.lesson}, section {item.section})",
+            "",
+        ]
         for option in item.options:
             shows = f"thinks that {option.thinks}" if option.thinks else "**right**"
             lines.append(f"- {option.letter}. {option.text}: {shows}")

@@ -232,6 +232,8 @@ def _choices(quiz: Sequence[Item], rounds: Mapping[str, Answers], places: Places
         chosen = [counts(item, answers) for answers in rounds.values()]
         for option in item.options:
             numbers = [str(c[option.letter]) for c in chosen]
+            if option.thinks and not any(c[option.letter] for c in chosen):
+                continue
             shows = option.thinks or "right"
             reread = places.section(item.lesson, item.section) if option.thinks else ""
             rows.append((str(number), f"{option.letter}: {option.text}", shows, *numbers, reread))
@@ -240,8 +242,8 @@ def _choices(quiz: Sequence[Item], rounds: Mapping[str, Answers], places: Places
 
 def _limits(graded: bool, asked: bool) -> list[str]:
     said = [
-        "A wrong answer shows one way to think. A student may have come to it by another one, or by "
-        "a slip of the pen: ask before you explain.",
+        "A wrong answer shows one way to think. A student may have come to it by another one, or "
+        "by a slip of the pen: ask before you explain.",
         "With few students a number here says little.",
     ]
     if graded:

@@ -1,8 +1,9 @@
 """What does the quiz of concepts ask, and what did a class answer?
 
-A quiz is a TOML file of ``[[question]]`` tables, see course/teachers/quiz.toml. Each wrong answer says
-what somebody thinks who chooses it. The answers of a class are a CSV file: a column ``id`` and a column
-for each question, named by its number or its id; a cell holds the letter of the answer or nothing.
+A quiz is a TOML file of ``[[question]]`` tables, see course/teachers/quiz.toml. Each wrong answer
+says what somebody thinks who chooses it. The answers of a class are a CSV file: a column ``id`` and a
+column for each question, named by its number or its id; a cell holds the letter of the answer or
+nothing.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import hashlib
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -100,15 +101,10 @@ def _item(entry: Mapping[str, Any]) -> Item:
     ]
     mixed = sorted([right, *wrong], key=lambda option: _rank(option.text, entry["id"]))
     options = tuple(
-        Option(letter, *vars_of(option)) for letter, option in zip(LETTERS, mixed, strict=False)
+        replace(option, letter=letter) for letter, option in zip(LETTERS, mixed, strict=False)
     )
     text = " ".join(entry["text"].split())
     return Item(entry["id"], lesson, entry["section"], text, options)
-
-
-def vars_of(option: Option) -> tuple[str, str, int, str]:
-    """Return all of an option but its letter."""
-    return option.text, option.thinks, option.exercise, option.mutant
 
 
 def _rank(*parts: str) -> str:
