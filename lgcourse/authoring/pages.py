@@ -39,7 +39,7 @@ def _quiz(quiz: Sequence[Item]) -> str:
     lines = [
         "# Quiz of concepts",
         "",
-        f"{len(quiz)} questions, about {2 * len(quiz)} minutes, no computer. The quiz is given before "
+        f"{len(quiz)} questions, about {2 * len(quiz)} minutes, no computer. It is given before "
         "the course and after it; it is not graded. Words that you do not know yet are no fault: "
         f"then choose {UNKNOWN}.",
     ]

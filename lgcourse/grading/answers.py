@@ -204,6 +204,8 @@ def show_call(function: Callable[..., Any], case: Case) -> str:
     >>> import torch
     >>> show_call(lambda guess, n: ..., (torch.tensor([[1, 2]]), 3))
     'guess = tensor([[1, 2]]), n = 3'
+    >>> show_call(lambda operators: ..., (torch.tensor([[[2]], [[5]]]),))
+    'operators = a tensor of shape (2, 1, 1) with the numbers [2, 5]'
     """
     if isinstance(case, Use):
         named = [*case.options.items(), *case.weights.items(), *case.inputs.items()]
@@ -217,4 +219,7 @@ def _shown(argument: Any) -> str:
         return repr(argument)
     if argument.numel() > 60:
         return f"a tensor of shape {tuple(argument.shape)}"
+    if argument.ndim > 2 and argument.shape[-2:] == (1, 1):  # operators that are single numbers
+        shape = tuple(argument.shape)
+        return f"a tensor of shape {shape} with the numbers {argument[..., 0, 0].tolist()}"
     return f"tensor({argument.tolist()})"

@@ -1,8 +1,8 @@
 """What does the quiz of concepts ask, and what did a class answer?
 
 A quiz is a TOML file of ``[[question]]`` tables, see course/teachers/quiz.toml. Each wrong answer
-says what somebody thinks who chooses it. The answers of a class are a CSV file: a column ``id`` and a
-column for each question, named by its number or its id; a cell holds the letter of the answer or
+says what somebody thinks who chooses it. The answers of a class are a CSV file: a column ``id`` and
+a column for each question, named by its number or its id; a cell holds the letter of the answer or
 nothing.
 """
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from lgcourse.relations.base import Scale, sizes_of
 
@@ -20,6 +21,8 @@ Rows = Mapping[str, Mapping[Scale, float]]
 
 def curve_figure(rows: Rows, train_scale: int, title: str = "") -> Figure:
     """Draw exact match over scale, one line per row, the training range shaded.
+
+    Where curves lie on each other, those below are broader and can be seen at both sides.
 
     Args:
         rows: label -> scale -> exact match in 0..1.
@@ -43,13 +46,24 @@ def curve_figure(rows: Rows, train_scale: int, title: str = "") -> Figure:
             "marker": MARKERS[index % len(MARKERS)],
             "linestyle": LINES[index % len(LINES)],
         }
-        axes.plot(x, list(scores.values()), label=label, markersize=6, **style)
+        # a curve that others cover is broader, so that it shows at both sides of them
+        covered = sum(_lie_together(scores, other) for other in list(rows.values())[index + 1 :])
+        style |= {"linewidth": 1.6 + 2.2 * covered, "markersize": 6 + 2.6 * covered}
+        axes.plot(x, list(scores.values()), label=label, **style)
     axes.set(xlabel="scale n", ylabel="exact match", ylim=(-0.04, 1.04), title=title)
     axes.set_xlim(left=0)
+    axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     figure.alt = curve_text(rows, train_scale)  # type: ignore[attr-defined]
     return figure
+
+
+def _lie_together(one: Mapping[Scale, float], other: Mapping[Scale, float]) -> bool:
+    """Return whether two curves nearly coincide from one of their points to the next."""
+    shared = [scale for scale in one if scale in other]
+    close = [abs(one[scale] - other[scale]) < 0.02 for scale in shared]
+    return any(a and b for a, b in zip(close, close[1:], strict=False))
 
 
 def curve_text(rows: Rows, train_scale: int) -> str:

@@ -1,7 +1,8 @@
 """Which operator does a target put on which pair of positions, and did a fitted POLA learn it?
 
 `operators_figure` draws the triangle of operators A(i, j, n), equal operators in one colour and
-with one number. `operators_data` holds what is drawn, `operators_text` says it in words.
+with one number, counted from 1. `operators_data` holds what is drawn, `operators_text` says it in
+words.
 """
 
 from __future__ import annotations
@@ -146,7 +147,7 @@ def operators_text(target: Any, scale: int, pola: Any = None, tolerance: float =
 
     >>> operators_text("half", 4)
     'Operators of target half at scale 4, a triangle of 10 pairs (query i, key j <= i): 1 operator
-    besides zero. Operator 0 = 1 at 4 pairs: (0, 0), (1, 0), (2, 1), (3, 1). The zero operator at 6
+    besides zero. Operator 1 = 1 at 4 pairs: (0, 0), (1, 0), (2, 1), (3, 1). The zero operator at 6
     pairs.'
     """
     return _text(operators_data(target, scale, pola, tolerance))
@@ -162,7 +163,9 @@ def _text(data: OperatorData) -> str:
     for id in data.present[: TOLD if count > TOLD + 1 else None]:
         where = np.argwhere(data.ids == id)
         value = show_operator(data.operators[id])
-        parts.append(f"Operator {id} = {value} at {_some(len(where), 'pair')}: {_pairs(where)}.")
+        parts.append(
+            f"Operator {id + 1} = {value} at {_some(len(where), 'pair')}: {_pairs(where)}."
+        )
     if count > TOLD + 1:
         parts.append(f"{count - TOLD} operators are left out here.")
     zeros = pairs - int((data.ids != ZERO).sum())
@@ -255,7 +258,7 @@ def operators_figure(
         words = f"Fitted POLA ({data.fitted_name}): {number} of {pairs} pairs differ"
         cell = _triangle(right, data, data.fitted_ids, words)
         _differences(right, data, cell)
-        _draw_key(left, 0.48, _operator_key(data, 11))
+        _draw_key(left, 0.48, _operator_key(data, 8))  # more would cover cells
         _draw_key(right, 0.48, _difference_key(data))
     figure.alt = _text(data)  # type: ignore[attr-defined]
     return figure
@@ -288,9 +291,9 @@ def _triangle(axes: Axes, data: OperatorData, ids: Array, words: str) -> float:
         edges = np.arange(row + 2)
         axes.pcolormesh(edges, [row, row + 1], colours[row : row + 1, : row + 1], **line)
     for id, points in places.items():
-        size = text_size(str(id), cell, cell)
+        size = text_size(str(id + 1), cell, cell)
         if size:
-            write_many(axes, str(id), points, size, ink(shade(id)))
+            write_many(axes, str(id + 1), points, size, ink(shade(id)))
     _ticks(axes, n)
     axes.set_title(words, size=9.5, loc="left", pad=8)
     return cell
@@ -370,7 +373,7 @@ def _operator_key(data: OperatorData, lines: int) -> list[Entry]:
     shown = data.present if len(data.present) < lines else data.present[: lines - 2]
     entries: list[Entry] = [(None, "number in a cell: operator A(i, j, n)")]
     entries += [
-        (Role(str(id), shade(id), ""), f"= {_cut(data.operators[id])}") for id in shown
+        (Role(str(id + 1), shade(id), ""), f"= {_cut(data.operators[id])}") for id in shown
     ]  # fmt: skip
     if len(shown) < len(data.present):
         entries.append((None, f"... and {len(data.present) - len(shown)} more"))
@@ -385,8 +388,9 @@ def _difference_key(data: OperatorData) -> list[Entry]:
         return [(None, "every pair as in the target")]
     entries: list[Entry] = [(Role(FRAMED, BLANK, ""), "frame and corner: it differs")]
     if (data.fitted_ids == NEITHER).any():
-        value = ", its value" if data.operators[0:1].size < 2 else ""  # matrices do not fit
-        entries.append((Role("", GREY, ""), f"no operator of the target{value}"))
+        entries.append((Role("", GREY, ""), "no operator of the target"))
+        if data.operators[0:1].size < 2:  # matrices do not fit
+            entries.append((None, "number in a grey cell: its value"))
     return entries
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from fractions import Fraction
 
 import numpy as np
@@ -100,7 +101,7 @@ def test_equal_operators_and_only_those_share_number_and_colour(rows):
         if rows[i][j] == 0:
             assert data.ids[i, j] == ZERO and filled[i, j] == "#FFFFFF"
             continue
-        assert written[i, j] == str(data.ids[i, j])
+        assert written[i, j] == str(data.ids[i, j] + 1)
         assert data.operators[data.ids[i, j]] == rows[i][j]
         for k, m in pairs(n):
             same = rows[i][j] == rows[k][m]
@@ -116,7 +117,7 @@ def test_an_operator_keeps_its_number_when_the_scale_grows():
 def test_numbers_count_operators_of_smaller_scales_too():
     data = operators_data(lambda i, j, n: n, 3)
     assert data.present == [2] and len(data.operators) == 3
-    assert "1 operator besides zero. Operator 2 = 3 at 6 pairs" in operators_text(
+    assert "1 operator besides zero. Operator 3 = 3 at 6 pairs" in operators_text(
         lambda i, j, n: n, 3
     )
 
@@ -147,7 +148,7 @@ def test_differences_are_those_of_the_coefficients(target, relation):
     axes = operators_figure(target, 12, pola).axes[1]
     assert marked(axes) == {(i, j) for i, j in pairs(12) if data.differs[i, j]}
     assert numbers(axes) == {
-        (i, j): str(data.fitted_ids[i, j]) for i, j in pairs(12) if data.fitted_ids[i, j] >= 0
+        (i, j): str(data.fitted_ids[i, j] + 1) for i, j in pairs(12) if data.fitted_ids[i, j] >= 0
     }
 
 
@@ -219,11 +220,28 @@ def test_the_key_lists_operators_and_says_what_it_leaves_out():
     assert "zero operator" in words and not any("more" in w for w in words)
 
 
+@pytest.mark.parametrize("target", ["half", "position-weighted", "band", "random-dense"])
+@pytest.mark.parametrize("scale", [2, 7, 12, 16, 40])
+def test_the_key_beside_a_fitted_model_is_whole_and_covers_no_cell(target, scale):
+    fit = POLA(relations.build("rpe", positions=LARGEST), 1, 1).fit(target, range(1, 9))
+    figure = operators_figure(target, scale, fit)
+    figure.savefig(io.BytesIO(), dpi=80)
+    width, height = figure.bbox.width, figure.bbox.height
+    for axes in figure.axes:
+        key = [t for t in axes.texts if t.get_transform() == axes.transAxes]
+        for text in key:
+            box = text.get_window_extent()
+            assert box.x0 >= 0 and box.x1 <= width and box.y0 >= 0 and box.y1 <= height
+            # the last cell of row i ends at j = i + 1: the key stands right of it
+            left, bottom = axes.transData.inverted().transform((box.x0, box.y0))
+            assert bottom > scale or left > int(bottom) + 1, text.get_text()
+
+
 def test_the_text_counts_pairs_and_names_the_first_difference():
     fit = POLA(relations.build("rpe", positions=16), 1, 1).fit("half", range(1, 9))
     text = operators_text("half", 16, fit)
     assert (
-        "a triangle of 136 pairs" in text and "Operator 0 = 1 at 16 pairs: (0, 0), (1, 0)" in text
+        "a triangle of 136 pairs" in text and "Operator 1 = 1 at 16 pairs: (0, 0), (1, 0)" in text
     )
     assert "differs at 77 of 136 pairs: (0, 0), (1, 0)" in text
     assert "The first one is 0.222 there instead of 1." in text
