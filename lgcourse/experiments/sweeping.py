@@ -97,8 +97,19 @@ def sweep(
 
 
 def _work(plan: Plan) -> list[Work]:
+    """Return all work in the order in which it is done: whatever is there then says most.
+
+    Predictions come first, then the first seed of every cell, then the second one, and so on;
+    within a seed, embeddings come in the order of the sweep file.
+    """
+    seeds, pes = ({x: k for k, x in enumerate(dict.fromkeys(all_))} for all_ in _orders(plan))
+    runs = sorted(plan.runs, key=lambda run: (seeds[run.seed], pes[run.pe]))
     pieces = [Work("predict", cell, plan.factor, plan.device) for cell in plan.cells]
-    return pieces + [Work("run", run, plan.factor, plan.device) for run in plan.runs]
+    return pieces + [Work("run", run, plan.factor, plan.device) for run in runs]
+
+
+def _orders(plan: Plan) -> tuple[list[int], list[str]]:
+    return [run.seed for run in plan.runs], [run.pe for run in plan.runs]
 
 
 def _settled(store: Store, kind: str, plan: Plan) -> set[str]:
