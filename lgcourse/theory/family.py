@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from lgcourse.relations.base import Scale
 from lgcourse.relations.cells import CellRelation
 from lgcourse.relations.forms import Form
 from lgcourse.theory.circuits import show_scale

@@ -150,7 +150,8 @@ def _of_family(
     if grows:
         return Prediction("fails", shares, *counts, grows)
     if found.fault is None:
-        reason = f"{_praise(after)}: heads that read {cells} do so, and each of these cells holds an operand in training"
+        heads = f"heads that read {cells} do so" if cells else "the query is all that is read"
+        reason = f"{_praise(after)}: {heads}, and training has an operand at each of these cells"
         return Prediction("generalises", shares, *counts, reason)
     if not found.complete:
         reason = f"too many relations can be learned to look at them all; for {cells}: "
