@@ -6,15 +6,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from lgcourse import embeddings, relations, tasks
+from lgcourse.embeddings.learned_relation import LearnedRelation
 from lgcourse.errors import InputError, unknown_name
 from lgcourse.relations import saved
 from lgcourse.relations.base import Relation, Scale, sizes_of
 from lgcourse.tasks.base import Task
 from lgcourse.theory.circuits import covered
+from lgcourse.theory.family import CellFamily
 from lgcourse.theory.merging import induced_src_curve, src_curve
 from lgcourse.theory.prediction import Prediction, predict
 
 WIDTH, HEADS = 8, 1  # the size of an embedding does not change its relation
+USUAL_HEADS = 8  # but what can be learned depends on the heads
+LEARNED = ("lbpe", "lbpe-sh")  # which learn cells
 
 
 def relations_of(name: str, task: Any, size: int) -> Relation | list[Relation] | None:
@@ -56,10 +60,11 @@ class Setting:
     relation: Relation | list[Relation] | None
     trained: list[Scale]
     tested: tuple[Scale, ...]
+    family: CellFamily | None = None  # what an untrained embedding can learn instead
 
     def predict(self) -> Prediction:
         """Predict length generalisation, see `lgcourse.theory.predict`."""
-        return predict(self.task, self.relation, self.trained, self.tested)
+        return predict(self.task, self.family or self.relation, self.trained, self.tested)
 
 
 def setting(name: str, pe: str, train_scale: int, test_scales: tuple[Scale, ...]) -> Setting:
@@ -80,7 +85,25 @@ def setting(name: str, pe: str, train_scale: int, test_scales: tuple[Scale, ...]
     for scale in test_scales:
         task.check_scale(scale)
     trained = list(task.scales(task.scale_of(train_scale)))
-    return Setting(task, relations_of(pe, task, size), trained, test_scales)
+    family = None
+    if pe in LEARNED and covered(task):
+        made = embeddings.build(
+            pe, task, width=WIDTH, heads=USUAL_HEADS, max_scale=task.scale_of(size)
+        )
+        family = family_of(made)
+    return Setting(task, relations_of(pe, task, size), trained, test_scales, family)
+
+
+def family_of(embedding: Any) -> CellFamily | None:
+    """Return the relations that an embedding can learn; None where that is not what it does.
+
+    >>> family_of(embeddings.build("lbpe-sh", width=8, heads=4))
+    <family of cells: 12 forms, values -3..3, up to 4 heads>
+    """
+    if not isinstance(embedding, LearnedRelation):
+        return None
+    parts = embedding.segments is not None
+    return CellFamily(embedding.forms, embedding.window, len(embedding.kept), parts)
 
 
 def src_named(name: str, scale: int, pe: str | None) -> dict[str, dict[str, int]]:

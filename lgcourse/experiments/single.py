@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from lgcourse.embeddings.named import family_of
 from lgcourse.errors import InputError
 from lgcourse.experiments.plan import cell_key, run_key, times
 from lgcourse.theory import predict
@@ -89,7 +90,8 @@ def _prediction(settings: Settings, factor: int) -> Row:
     relation = None
     limit = getattr(task, "largest_circuit", None)  # beyond it, operators cannot be written down
     if covered(task) and (limit is None or factor * settings.train_scale <= limit):
-        relation = build_model(settings)[2].embedding.relation
+        embedding = build_model(settings)[2].embedding
+        relation = family_of(embedding) or embedding.relation
     elif covered(task):
         from lgcourse.relations import build
 

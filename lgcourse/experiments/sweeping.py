@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -97,8 +97,20 @@ def sweep(
 
 
 def _work(plan: Plan) -> list[Work]:
+    """Return all work in the order in which it is done: whatever is there then says most.
+
+    Predictions come first, then the first seed of every cell, then the second one, and so on;
+    within a seed, embeddings come in the order of the sweep file.
+    """
+    seeds, pes = _places(run.seed for run in plan.runs), _places(run.pe for run in plan.runs)
+    runs = sorted(plan.runs, key=lambda run: (seeds[run.seed], pes[run.pe]))
     pieces = [Work("predict", cell, plan.factor, plan.device) for cell in plan.cells]
-    return pieces + [Work("run", run, plan.factor, plan.device) for run in plan.runs]
+    return pieces + [Work("run", run, plan.factor, plan.device) for run in runs]
+
+
+def _places(values: Iterable[Any]) -> dict[Any, int]:
+    """Return the place of each value among the distinct ones."""
+    return {value: place for place, value in enumerate(dict.fromkeys(values))}
 
 
 def _settled(store: Store, kind: str, plan: Plan) -> set[str]:

@@ -19,6 +19,7 @@ from lgcourse.tasks.base import Task
 from lgcourse.tasks.circuit import Step
 from lgcourse.theory.alignment import Alignment
 from lgcourse.theory.circuits import Circuit, covered, show_scale, steps_at
+from lgcourse.theory.family import CellFamily, Found, search
 from lgcourse.theory.merging import Bounds, Merging
 from lgcourse.theory.priorities import lines
 from lgcourse.theory.views import Views
@@ -69,7 +70,7 @@ class Prediction:
 
 def predict(
     circuit: Circuit | None,
-    relation: Relation | Sequence[Relation | None] | None,
+    relation: Relation | Sequence[Relation | None] | CellFamily | None,
     train_scales: Iterable[Scale] | int,
     test_scales: Iterable[Scale] | int,
 ) -> Prediction:
@@ -83,8 +84,9 @@ def predict(
             operand is found if one of them finds it; if all are made of cells, as learned ones are,
             each head reads all its cells, see `lgcourse.theory.views`, and if that is not enough, a
             head of a later layer also gets what one of an earlier layer read at the token it reads,
-            see `lgcourse.relations.ChainRelation`); None for an embedding without a finite
-            relation.
+            see `lgcourse.relations.ChainRelation`); a `CellFamily` for an embedding that learns
+            its relation: "generalises" if some choice of its cells aligns the circuit, "fails" if
+            none does; None for an embedding without a finite relation.
         train_scales: the scales of the training data; one number is refused, since it could mean
             the scale n or all scales up to n.
         test_scales: the scales to predict for.
@@ -108,17 +110,23 @@ def predict(
     if circuit is None or not covered(circuit):
         name = f"task '{circuit.name}'" if isinstance(circuit, Task) else "the task"
         return Prediction("not covered", reason=f"{name} has no circuit made of positions only")
-    relations = _relations(relation)
+    family = relation if isinstance(relation, CellFamily) else None
+    relations = [] if family else _relations(relation)
     circuits = _circuits(circuit, [*train, *test])
     if isinstance(circuits, str):
-        return Prediction("fails" if relations else "no prediction", reason=circuits)
+        said = "fails" if relations or family else "no prediction"
+        return Prediction(said, reason=circuits)
     merging = Merging()
     before = _count(merging, [circuits[n] for n in train])
     after = _count(merging, [circuits[n] for n in test])
-    if not relations:
+    if not relations and not family:
         reason = "the embedding has no finite relation, so alignment is not defined for it"
         return Prediction("no prediction", {}, before.upper, after.upper, reason)
     training, testing = (lines([(n, circuits[n]) for n in part], merging) for part in (train, test))
+    grows = _growth(merging, before, after, circuits, train, test)
+    if family:
+        found = search(family, training, testing, merging, circuit)
+        return _of_family(family, found, grows, test, before, after)
     heads = [one for one in relations if isinstance(one, CellRelation)]
     alignment: Alignment | Views
     if len(heads) == len(relations) > 1:
@@ -126,13 +134,40 @@ def predict(
     else:
         _refuse_too_many(circuits)
         alignment = Alignment(relations, training, testing, merging)
-    shares = {
+    shares = _shares(test, alignment)
+    fault = grows or alignment.fault()
+    verdict = "fails" if fault else "generalises"
+    return Prediction(verdict, shares, before.upper, after.upper, fault or _praise(after))
+
+
+def _of_family(
+    family: CellFamily, found: Found, grows: str | None, test: list[Scale], before, after
+) -> Prediction:
+    """Say what a search through a family of relations means."""
+    counts = before.upper, after.upper
+    shares = _shares(test, found.views) if found.views else dict.fromkeys(test, 0.0)
+    cells = ", ".join(f"{form} = {value}" for form, value in found.cells)
+    if grows:
+        return Prediction("fails", shares, *counts, grows)
+    if found.fault is None:
+        heads = f"heads that read {cells} do so" if cells else "the query is all that is read"
+        reason = f"{_praise(after)}: {heads}, and training has an operand at each of these cells"
+        return Prediction("generalises", shares, *counts, reason)
+    if not found.complete:
+        reason = f"too many relations can be learned to look at them all; for {cells}: "
+        return Prediction("no prediction", shares, *counts, reason + found.fault)
+    tried = f"; for instance with {cells}" if cells else ""
+    forms = ", ".join(map(str, family.forms))
+    reason = f"no relation that can be learned ({forms}) aligns{tried}: {found.fault}"
+    return Prediction("fails", shares, *counts, reason)
+
+
+def _shares(test: list[Scale], alignment: Alignment | Views) -> dict[Scale, float]:
+    """Return the share of resolvable steps at each test scale."""
+    return {
         n: float(good.double().mean()) if len(good) else 1.0
         for n, good in zip(test, alignment.resolvable, strict=True)
     }
-    fault = _growth(merging, before, after, circuits, train, test) or alignment.fault()
-    verdict = "fails" if fault else "generalises"
-    return Prediction(verdict, shares, before.upper, after.upper, fault or _praise(after))
 
 
 def _views(heads: list[CellRelation], *given) -> Views:
