@@ -29,7 +29,7 @@ from lgcourse.grading.question import (
     drawn,
     examine_by,
 )
-from lgcourse.grading.sandbox.parent import Limits, Zygote
+from lgcourse.grading.sandbox.parent import Limits, Zygote, protections_off
 from lgcourse.grading.sandbox.session import Session
 from lgcourse.grading.submissions import Program
 
@@ -102,6 +102,11 @@ class Grader:
         if zygote is None:
             zygote = self._zygotes[key] = Zygote(ROOMS, forbids, self.settings.plan)
         return zygote
+
+    def protections_off(self) -> list[str]:
+        """Say which protections do not hold for the processes that were started."""
+        said = [line for zygote in self._zygotes.values() for line in protections_off(zygote.facts)]
+        return list(dict.fromkeys(said))
 
     def grade(
         self, id: str, programs: Sequence[Program], questions: Sequence[Question]

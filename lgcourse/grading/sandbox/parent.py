@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -247,6 +247,26 @@ def how_it_ended(status: int | None) -> str:
     if status > 128 and status - 128 in {s.value for s in signal.Signals}:
         return f"the process crashed ({signal.Signals(status - 128).name})"
     return f"the code ended its process (exit code {status})"
+
+
+def protections_off(facts: Mapping[str, Any]) -> list[str]:
+    """Say which protections do not hold here, from what a probe has read back."""
+    off = []
+    if facts["readable"]:
+        off.append("submissions can read files of this machine, the questions' references too")
+    if facts["interfaces"]:
+        off.append("submissions can use the network")
+    if not facts["alone"]:
+        off.append("submissions can see other processes")
+    if facts["memory"] < 0:
+        off.append("the memory of submissions is not bounded")
+    if facts["processes"] < 0 or facts["uid"] == 0:
+        off.append("the number of their processes is not bounded")
+    if facts["cpu"] < 0:
+        off.append("their processor time is not bounded")
+    if facts["file size"] < 0 or facts["box"] > limits.BOX << 20:
+        off.append("what they write is bounded for each file at most, not in all")
+    return [f"not protected on this system: {text}" for text in off]
 
 
 def own_processes() -> int:
