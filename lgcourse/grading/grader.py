@@ -30,7 +30,7 @@ from lgcourse.grading.question import (
     examine_by,
 )
 from lgcourse.grading.sandbox.parent import Limits, Zygote, protections_off
-from lgcourse.grading.sandbox.session import Session
+from lgcourse.grading.sandbox.session import ENDED, TOO_SLOW, Session
 from lgcourse.grading.submissions import Program
 
 VISIBLE = 0  # the seed of the notebook
@@ -269,7 +269,7 @@ def _outcome(visible: Report, hidden: Report | None) -> tuple[str, str]:
         return CANNOT, end.text
     words = f"the visible cases pass, but not other cases of {end.check.id} ({end.check.idea})"
     if end.outcome == RAISED:  # its text may hold data of the hidden case
-        kind = end.error if end.error in ERRORS else "an error"
+        kind = end.error if end.error in (*ERRORS, TOO_SLOW, ENDED) else "an error"
         line = re.match(r"in (?:cell \d+, )?line \d+", end.place)
         return FAILED, f"{words}: {kind}{f' {line.group()}' if line else ''}"
     return FAILED, words + (f"\nlikely: {end.check.message}" if end.explained else "")

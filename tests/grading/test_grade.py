@@ -16,7 +16,7 @@ import pytest
 
 import lgcourse
 from lgcourse.errors import InputError
-from lgcourse.grading import Settings, batch, grade, questions
+from lgcourse.grading import Settings, grade, questions
 from lgcourse.grading.answers import CannotGrade
 from lgcourse.grading.feedback import page
 from lgcourse.grading.gradebook import as_csv, as_gradescope, as_json, lines, read_late

@@ -174,12 +174,17 @@ class Zygote:
             raise CannotGrade("a process for student code did not start")
         return child
 
-    def ended(self) -> int | None:
-        """Wait until a child is gone; return how it ended, or None if that cannot be known."""
+    def ended(self) -> tuple[int | None, float | None]:
+        """Wait until a child is gone.
+
+        Returns:
+            How it ended and the seconds of processor time that it had; None is not known.
+        """
         try:
-            return int(wire.receive(self.control, time.monotonic() + 20))
-        except (wire.Lost, ValueError):
-            return None
+            status, seconds = json.loads(wire.receive(self.control, time.monotonic() + 20))
+        except wire.Lost:
+            return None, None
+        return status, seconds
 
     @property
     def alive(self) -> bool:
@@ -209,7 +214,9 @@ class Child:
 
     def __init__(self, zygote: Zygote, channel: socket.socket):
         self._zygote, self._channel = zygote, channel
-        self._status: list[int | None] = []
+        self._began = time.monotonic()
+        self._end: tuple[int | None, float | None] | None = None
+        self.waited = False  # it had ended, and had had less than half of a processor until then
 
     def ask(self, request: Any, until: float) -> Any:
         """Send a request and return what comes back.
@@ -230,10 +237,12 @@ class Child:
 
     def end(self) -> str:
         """End the process and all that it started; say how it had ended if it was dead before."""
-        if not self._status:
+        if self._end is None:
+            life = time.monotonic() - self._began
             self._channel.close()
-            self._status.append(self._zygote.ended())
-        return how_it_ended(self._status[0])
+            self._end = self._zygote.ended()
+            self.waited = self._end[1] is not None and self._end[1] < life / 2
+        return how_it_ended(self._end[0])
 
 
 def how_it_ended(status: int | None) -> str:
