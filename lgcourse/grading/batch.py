@@ -95,8 +95,12 @@ def _grade_left(left, asked, settings, jobs, dask, journal, digests, pages, late
         linux.hide_memory()
     with ExitStack() as stack:
         grader = stack.enter_context(Grader(settings))
+        if dask is None:
+            run = stack.enter_context(pool.here(settings, jobs, grader))
+        else:
+            run = stack.enter_context(pool.cluster(settings, dask, say))
         try:
-            facts = grader.zygote().facts
+            grader.zygote()
         except CannotGrade as why:
             say(str(why))
             if dask is None:
@@ -105,14 +109,9 @@ def _grade_left(left, asked, settings, jobs, dask, journal, digests, pages, late
                     journal.results[digests[submission.id]] = result
                 return
         else:
-            for line in protections_off(facts):
+            for line in grader.protections_off():
                 say(line)
             check_reference(grader, asked.values(), say)
-        if dask is not None:
-            say("the workers of the cluster may be protected otherwise than this machine")
-            run = stack.enter_context(pool.cluster(settings, dask))
-        else:
-            run = stack.enter_context(pool.here(settings, jobs, grader))
         for done, result in enumerate(run(work), 1):
             keep = journal.add if result["status"] != CANNOT else journal.results.__setitem__
             keep(digests[result["id"]], result)
@@ -175,19 +174,3 @@ def _bank_digest() -> str:
 def _key(submission: Submission, questions: Sequence[Question]) -> str:
     names = ",".join(question.name for question in questions)
     return f"{submission.id}/{submission.digest()}/{hashlib.sha256(names.encode()).hexdigest()[:8]}"
-
-
-def protections_off(facts: Mapping[str, Any]) -> list[str]:
-    """Say which protections do not hold here, from what a probe has read back."""
-    off = []
-    if facts["readable"]:
-        off.append("submissions can read files of this machine, the questions' references too")
-    if facts["interfaces"]:
-        off.append("submissions can use the network")
-    if not facts["alone"]:
-        off.append("submissions can see other processes")
-    if facts["memory"] < 0:
-        off.append("the memory of submissions is not bounded")
-    if facts["processes"] < 0 or facts["uid"] == 0:
-        off.append("the number of their processes is not bounded")
-    return [f"not protected on this system: {text}" for text in off]

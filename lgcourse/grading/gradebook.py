@@ -107,10 +107,21 @@ def lines(rows: Sequence[Row]) -> list[str]:
         )
         for q in row["questions"]:
             if q["outcome"] != PASSED:
-                first = q["message"].splitlines()[0] if q["message"] else ""
-                made.append(f"{'':<{width}}  {q['name']}: {q['outcome']}: {first}"[:160])
+                words = in_short(q["message"])
+                made.append(f"{'':<{width}}  {q['name']}: {q['outcome']}: {words}"[:160])
         made += [f"{'':<{width}}  note: {note}"[:160] for note in row["notes"]]
     return made
+
+
+def in_short(message: str) -> str:
+    """Return the line of a message that says what is wrong; the arguments of the call go.
+
+    >>> in_short("order: called with n = 3:\\ngot 4, expected 5\\nlikely: count from 0")
+    'order: got 4, expected 5'
+    """
+    first, *rest = message.splitlines() or [""]
+    check, called, _ = first.partition(": called with ")
+    return f"{check}: {rest[0]}" if called and rest else first
 
 
 # --- lateness -------------------------------------------------------------------------------------

@@ -29,8 +29,8 @@ from lgcourse.grading.question import (
     drawn,
     examine_by,
 )
-from lgcourse.grading.sandbox.parent import Limits, Zygote
-from lgcourse.grading.sandbox.session import Session
+from lgcourse.grading.sandbox.parent import Limits, Zygote, protections_off
+from lgcourse.grading.sandbox.session import ENDED, TOO_SLOW, Session
 from lgcourse.grading.submissions import Program
 
 VISIBLE = 0  # the seed of the notebook
@@ -102,6 +102,11 @@ class Grader:
         if zygote is None:
             zygote = self._zygotes[key] = Zygote(ROOMS, forbids, self.settings.plan)
         return zygote
+
+    def protections_off(self) -> list[str]:
+        """Say which protections do not hold for the processes that were started."""
+        said = [line for zygote in self._zygotes.values() for line in protections_off(zygote.facts)]
+        return list(dict.fromkeys(said))
 
     def grade(
         self, id: str, programs: Sequence[Program], questions: Sequence[Question]
@@ -264,7 +269,7 @@ def _outcome(visible: Report, hidden: Report | None) -> tuple[str, str]:
         return CANNOT, end.text
     words = f"the visible cases pass, but not other cases of {end.check.id} ({end.check.idea})"
     if end.outcome == RAISED:  # its text may hold data of the hidden case
-        kind = end.error if end.error in ERRORS else "an error"
+        kind = end.error if end.error in (*ERRORS, TOO_SLOW, ENDED) else "an error"
         line = re.match(r"in (?:cell \d+, )?line \d+", end.place)
         return FAILED, f"{words}: {kind}{f' {line.group()}' if line else ''}"
     return FAILED, words + (f"\nlikely: {end.check.message}" if end.explained else "")

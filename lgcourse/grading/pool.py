@@ -9,16 +9,17 @@ import atexit
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any
 
 from lgcourse.errors import InputError
-from lgcourse.grading.grader import Grader, Settings
+from lgcourse.grading.grader import Grader, Settings, not_graded
 from lgcourse.grading.question import Question
 from lgcourse.grading.submissions import Submission
 
 Work = tuple[Submission, list[Question]]
 Results = Iterator[dict[str, Any]]
+WAIT = 20  # seconds for a scheduler to answer
 
 
 @contextmanager
@@ -65,37 +66,75 @@ def here(settings: Settings, jobs: int, first: Grader) -> Iterator[Callable[[lis
 
 
 @contextmanager
-def cluster(settings: Settings, address: str) -> Iterator[Callable[[list[Work]], Results]]:
+def cluster(
+    settings: Settings, address: str, say: Callable[[str], None]
+) -> Iterator[Callable[[list[Work]], Results]]:
     """Grade on the workers of a Dask scheduler, through joblib.
 
     Args:
         settings: how is graded.
         address: of the scheduler, such as ``"tcp://host:8786"``.
+        say: takes lines for people.
     """
     try:
         from distributed import Client  # type: ignore
-        from joblib import Parallel, delayed, parallel_config
+        from joblib import parallel_config
     except ImportError as error:
         raise InputError(
             "--dask needs the packages joblib and distributed: pip install joblib distributed"
         ) from error
     try:
-        client = Client(address, timeout=20, set_as_default=False)
+        client = Client(address, timeout=WAIT, set_as_default=False)
     except (OSError, ValueError, TypeError, ImportError) as error:
         raise InputError(
             f"no Dask scheduler answers at '{address}'; start one with `dask scheduler` and give "
             "its address, as tcp://127.0.0.1:8786"
         ) from error
-
-    def run(work: list[Work]) -> Results:
-        with parallel_config(backend="dask", client=client):
-            pool = Parallel(n_jobs=-1, batch_size=1, return_as="generator_unordered")
-            yield from pool(delayed(_grade_there)(settings, *_sendable(piece)) for piece in work)
-
     try:
-        yield run
+        if not client.scheduler_info()["workers"]:
+            raise InputError(
+                f"the Dask scheduler at '{address}' has no workers; start one with "
+                f"`dask worker {address} --nthreads 1`"
+            )
+        with parallel_config(backend="dask", client=client):
+            yield lambda work: _outlive(settings, work, say)
     finally:
         client.close()
+
+
+def _outlive(settings: Settings, work: list[Work], say: Callable[[str], None]) -> Results:
+    """Grade on a cluster; what a worker had when it ended is graded by another.
+
+    Dask gives up on a piece of work after some workers have ended with it, and does not say on
+    which. If nothing was graded since the last time, the next submission could not be graded.
+    """
+    from distributed import KilledWorker  # type: ignore
+
+    left = {submission.id: (submission, questions) for submission, questions in work}
+    said: set[str] = set()
+    while left:
+        before = len(left)
+        try:
+            with closing(_parallel(settings, list(left.values()))) as made:
+                for result, off in made:
+                    for line in off:
+                        if line not in said:
+                            said.add(line)
+                            say(f"on a worker of the cluster, {line}")
+                    del left[result["id"]]
+                    yield result
+        except KilledWorker:
+            if len(left) == before:
+                submission, questions = left.pop(next(iter(left)))
+                why = "the workers of the cluster that had it ended, perhaps out of memory"
+                yield not_graded(submission.id, questions, why)
+
+
+def _parallel(settings: Settings, work: list[Work]) -> Any:
+    from joblib import Parallel, delayed
+
+    pool = Parallel(n_jobs=-1, batch_size=1, return_as="generator_unordered")
+    return pool(delayed(_grade_there)(settings, *_sendable(piece)) for piece in work)
 
 
 def _sendable(piece: Work) -> tuple[Any, ...]:
@@ -108,7 +147,9 @@ _there: dict[Settings, Grader] = {}
 _turn = threading.Lock()
 
 
-def _grade_there(settings: Settings, id: str, programs: Any, names: Sequence[str]) -> Any:
+def _grade_there(
+    settings: Settings, id: str, programs: Any, names: Sequence[str]
+) -> tuple[dict[str, Any], list[str]]:
     """Grade on a worker; its process keeps a grader from one submission to the next."""
     from lgcourse.grading.asked import all_questions
 
@@ -117,4 +158,6 @@ def _grade_there(settings: Settings, id: str, programs: Any, names: Sequence[str
             _there[settings] = Grader(settings)
             atexit.register(_there[settings].close)
         known = {question.name: question for _, question in all_questions()}
-        return _there[settings].grade(id, programs, [known[name] for name in names])
+        grader = _there[settings]
+        result = grader.grade(id, programs, [known[name] for name in names])
+        return result, grader.protections_off()

@@ -16,7 +16,7 @@ import pytest
 
 import lgcourse
 from lgcourse.errors import InputError
-from lgcourse.grading import Settings, batch, grade, questions
+from lgcourse.grading import Settings, grade, questions
 from lgcourse.grading.answers import CannotGrade
 from lgcourse.grading.feedback import page
 from lgcourse.grading.gradebook import as_csv, as_gradescope, as_json, lines, read_late
@@ -434,5 +434,3 @@ def test_weaker_protection_grades_the_same_and_is_said(plan, tmp_path):
         pytest.skip(said[0])
     assert row["score"] == 3
     assert any("can read files of this machine" in line for line in said)
-    assert batch.protections_off({"readable": [], "interfaces": [], "alone": True}
-                                 | {"memory": 1, "processes": 1, "uid": 1}) == []  # fmt: skip

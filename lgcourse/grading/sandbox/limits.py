@@ -69,6 +69,8 @@ def read_back(secrets: Sequence[str], needed: Sequence[str]) -> dict[str, Any]:
     found: dict[str, Any] = {name: resource.getrlimit(limit)[1] for name, limit in which.items()}
     found = {name: -1 if most == resource.RLIM_INFINITY else most for name, most in found.items()}
     found["uid"] = os.getuid()
+    room = os.statvfs(".")
+    found["box"] = room.f_blocks * room.f_frsize  # bytes that all files together may have
     found["alone"] = os.getppid() == 0  # no other process can be seen
     found["interfaces"] = [name for _, name in socket.if_nameindex() if name != "lo"]
     found["readable"] = [path for path in secrets if _can_read(path)]

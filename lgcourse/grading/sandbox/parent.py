@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -174,12 +174,17 @@ class Zygote:
             raise CannotGrade("a process for student code did not start")
         return child
 
-    def ended(self) -> int | None:
-        """Wait until a child is gone; return how it ended, or None if that cannot be known."""
+    def ended(self) -> tuple[int | None, float | None]:
+        """Wait until a child is gone.
+
+        Returns:
+            How it ended and the seconds of processor time that it had; None is not known.
+        """
         try:
-            return int(wire.receive(self.control, time.monotonic() + 20))
-        except (wire.Lost, ValueError):
-            return None
+            status, seconds = json.loads(wire.receive(self.control, time.monotonic() + 20))
+        except wire.Lost:
+            return None, None
+        return status, seconds
 
     @property
     def alive(self) -> bool:
@@ -209,7 +214,9 @@ class Child:
 
     def __init__(self, zygote: Zygote, channel: socket.socket):
         self._zygote, self._channel = zygote, channel
-        self._status: list[int | None] = []
+        self._began = time.monotonic()
+        self._end: tuple[int | None, float | None] | None = None
+        self.waited = False  # it had ended, and had had less than half of a processor until then
 
     def ask(self, request: Any, until: float) -> Any:
         """Send a request and return what comes back.
@@ -230,10 +237,12 @@ class Child:
 
     def end(self) -> str:
         """End the process and all that it started; say how it had ended if it was dead before."""
-        if not self._status:
+        if self._end is None:
+            life = time.monotonic() - self._began
             self._channel.close()
-            self._status.append(self._zygote.ended())
-        return how_it_ended(self._status[0])
+            self._end = self._zygote.ended()
+            self.waited = self._end[1] is not None and self._end[1] < life / 2
+        return how_it_ended(self._end[0])
 
 
 def how_it_ended(status: int | None) -> str:
@@ -247,6 +256,26 @@ def how_it_ended(status: int | None) -> str:
     if status > 128 and status - 128 in {s.value for s in signal.Signals}:
         return f"the process crashed ({signal.Signals(status - 128).name})"
     return f"the code ended its process (exit code {status})"
+
+
+def protections_off(facts: Mapping[str, Any]) -> list[str]:
+    """Say which protections do not hold here, from what a probe has read back."""
+    off = []
+    if facts["readable"]:
+        off.append("submissions can read files of this machine, the questions' references too")
+    if facts["interfaces"]:
+        off.append("submissions can use the network")
+    if not facts["alone"]:
+        off.append("submissions can see other processes")
+    if facts["memory"] < 0:
+        off.append("the memory of submissions is not bounded")
+    if facts["processes"] < 0 or facts["uid"] == 0:
+        off.append("the number of their processes is not bounded")
+    if facts["cpu"] < 0:
+        off.append("their processor time is not bounded")
+    if facts["file size"] < 0 or facts["box"] > limits.BOX << 20:
+        off.append("what they write is bounded for each file at most, not in all")
+    return [f"not protected on this system: {text}" for text in off]
 
 
 def own_processes() -> int:

@@ -20,7 +20,9 @@ from lgcourse.grading.sandbox.codec import Garbled
 from lgcourse.grading.sandbox.parent import Child, Limits, Zygote
 
 RESTARTS = 4  # processes that a program's cells may use up
+PATIENCE = 4  # times the limit, once, for what waited most of its time: the machine was busy
 QUICK = 1.0  # seconds: cells that take no longer run again after an answer that failed
+TOO_SLOW, ENDED = "it took too long", "its process ended"  # kinds of fault
 LONGEST = 600  # characters of a text from the other side
 
 
@@ -49,6 +51,7 @@ class Session:
         self._child: Child | None = None
         self._until = self._took = 0.0
         self._dead, self._looked = "", False
+        self._patient, self._hope = False, True  # no hope: what was asked with patience waited on
         self.notes: list[str] = []  # what ended a process while cells ran
         self.problems: list[str] = []  # what went wrong in cells
         self.found: list[str] = []
@@ -79,8 +82,9 @@ class Session:
     def begin(self, seconds: float = 0.0) -> None:
         """Begin a question: its calls together have the limit's time, and some more if needed."""
         self._load()
-        self._until = time.monotonic() + self._bounds.seconds + seconds
         self._allowed = self._bounds.seconds + seconds
+        self._until = time.monotonic() + self._allowed
+        self._patient = False
 
     def renew(self) -> None:
         """After an answer that failed: let the next one have a fresh process, if that is quick.
@@ -98,15 +102,31 @@ class Session:
             CannotGrade: it is no fault of the answer.
         """
         if self._child is None:
-            raise Raised(self._dead or "its process has ended")
+            raise _told(self._dead or "its process has ended", ENDED)
+        child = self._child
         try:
-            reply = self._child.ask(("ask", name, kind, packed(case)), self._until)
+            reply = child.ask(("ask", name, kind, packed(case)), self._until)
         except wire.Silent:
             self._end()
-            raise Raised(f"it took longer than {self._allowed:g} s") from None
+            if self._worth_patience(child):
+                return self._ask_again(name, kind, case)
+            raise _told(f"it took longer than {self._allowed:g} s", TOO_SLOW) from None
         except (wire.Lost, Garbled) as error:
-            raise Raised(self._ended(error)) from None
+            raise _told(self._ended(error), ENDED) from None
         return self._meaning(reply)
+
+    def _ask_again(self, name: str, kind: str, case: Case) -> Any:
+        """Ask once more, with patience: on a busy machine nobody shall lose points."""
+        self._load()
+        self._allowed *= PATIENCE
+        self._until = time.monotonic() + self._allowed
+        return self.ask(name, kind, case)
+
+    def _worth_patience(self, child: Child) -> bool:
+        """Return whether what was too slow shall have more time: once, if it did not compute."""
+        self._hope &= not self._patient
+        self._patient = child.waited and self._hope
+        return self._patient
 
     def _meaning(self, reply: Any) -> Any:
         match reply:
@@ -135,8 +155,8 @@ class Session:
     def _load_once(self) -> None:
         """Run the cells in a new process."""
         child = self._zygote.start(self._bounds, self._seconds * (2 + len(self.names)))
-        began = time.monotonic()
-        until = began + self._seconds
+        began, allowed = time.monotonic(), self._seconds * (PATIENCE if self._patient else 1)
+        until = began + allowed
         at = (0, 0)
         try:
             child.say(("load", list(self._cells), self._skip, self.names), until)
@@ -150,7 +170,9 @@ class Session:
                         raise Garbled
         except wire.Silent:
             child.end()
-            why = f"it took longer than {self._seconds:g} s"
+            if self._worth_patience(child):
+                return
+            why = f"it took longer than {allowed:g} s"
         except (wire.Lost, Garbled) as error:
             why = child.end() if isinstance(error, wire.Gone) else "what came back is no answer"
             child.end()
@@ -176,6 +198,13 @@ class Session:
         if self._child is not None:
             self._child.end()
             self._child = None
+
+
+def _told(text: str, kind: str) -> Raised:
+    """Return a fault of an answer that is none of its exceptions."""
+    told = Raised(text)
+    told.kind = kind
+    return told
 
 
 def plain(text: str) -> str:
