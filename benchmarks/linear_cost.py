@@ -26,6 +26,7 @@ from lgcourse.training import Settings, build_model, generator, one_thread
 
 NAME = "linear_cost"
 DIGITS = (1_000, 3_000, 10_000, 30_000, 100_000)
+FITTED = {"time": "seconds", "CPU time": "cpu_seconds", "added memory": "added_mib"}
 MARKS = ("<!-- linear cost: begin -->", "<!-- linear cost: end -->")
 
 
@@ -64,18 +65,23 @@ def one(plan: Row) -> Row:
 
 
 def measure(plan: Row) -> Row:
-    """Measure one length: the best of three passes, and the peak memory that they add."""
+    """Measure one length: the best of some passes, and the peak memory that they add.
+
+    Short inputs get more passes, so that all lengths have had time to warm up.
+    """
     model, batch = model_and_tokens(plan["digits"], plan["seed"])
     model.path = "gathered"
-    before, seconds = peak(), []
+    before, seconds, cpu = peak(), [], []
     with one_thread(), torch.no_grad():
-        for _ in range(3):
-            start = time.perf_counter()
+        for _ in range(max(3, DIGITS[-1] // plan["digits"])):
+            start, used = time.perf_counter(), time.process_time()
             model(batch.tokens, plan["digits"])
             seconds.append(time.perf_counter() - start)
+            cpu.append(time.process_time() - used)
     return {
         "tokens": batch.tokens.shape[1],
         "seconds": round(min(seconds), 4),
+        "cpu_seconds": round(min(cpu), 4),
         "added_mib": round(peak() - before, 1),
         "peak_mib": round(peak(), 1),
         "versions": versions(),
@@ -96,19 +102,24 @@ def with_table(text: str, rows: list[Row]) -> str:
     rows = sorted(rows, key=lambda row: row["plan"]["digits"])
     if not rows:
         return between(text, MARKS, NOTHING)
-    lines = ["| digits | tokens | seconds | added memory (MiB) |", "|---|---|---|---|"]
+    lines = [
+        "| digits | tokens | seconds | CPU seconds | added memory, MiB |",
+        "|---|---|---|---|---|",
+    ]
     lines += [
-        f"| {r['plan']['digits']:,} | {r['tokens']:,} | {r['seconds']:.3f} | {r['added_mib']} |"
+        f"| {r['plan']['digits']:,} | {r['tokens']:,} | {r['seconds']:.3f} "
+        f"| {r['cpu_seconds']:.3f} | {r['added_mib']} |"
         for r in rows
     ]
     if len(rows) > 1:
-        time_p, memory_p = exponent(rows, "seconds"), exponent(rows, "added_mib")
-        steps = [exponent(list(two), "seconds") for two in pairwise(rows)]
-        lines += [
-            "",
-            f"Fitted exponents: time {time_p:.2f} (between neighbours {min(steps):.2f} to "
-            f"{max(steps):.2f}), added memory {memory_p:.2f}.",
-        ]
+        told = []
+        for name, what in FITTED.items():
+            steps = [exponent(list(two), what) for two in pairwise(rows)]
+            told.append(
+                f"{name} {exponent(rows, what):.2f} (between neighbours {min(steps):.2f} to "
+                f"{max(steps):.2f})"
+            )
+        lines += ["", f"Fitted exponents: {', '.join(told)}."]
     return between(text, MARKS, "\n".join(lines))
 
 

@@ -2,6 +2,7 @@
 
 import linear_cost
 import pytest
+import store
 
 
 @pytest.mark.parametrize("digits", [1, 2, 17, 200, 660])
@@ -22,8 +23,23 @@ def test_exponent_of_a_power_law(power):
 def test_table_needs_its_marks_and_states_the_exponents():
     text = "before\n" + "\n".join(linear_cost.MARKS) + "\nafter\n"
     rows = [
-        {"plan": {"digits": n, "seed": 0}, "tokens": 3 * n + 3, "seconds": n / 1e3, "added_mib": n}
-        for n in linear_cost.DIGITS
+        {
+            "plan": {"digits": n, "seed": 0},
+            "tokens": 3 * n + 3,
+            "seconds": n / 1e3,
+            "cpu_seconds": n**2 / 1e6,
+            "added_mib": n**0.5,
+        }
+        for n in reversed(linear_cost.DIGITS)
     ]
     table = linear_cost.with_table(text, rows)
-    assert "time 1.00" in table and "memory 1.00" in table and table.endswith("after\n")
+    assert "time 1.00 (between neighbours 1.00 to 1.00), CPU time 2.00" in table
+    assert "memory 0.50" in table and table.endswith("after\n")
+    assert table.index("| 1,000 |") < table.index("| 100,000 |")
+
+
+def test_the_stored_rows_grow_linearly():
+    rows = store.stored(linear_cost.NAME)
+    assert len(rows) in (0, len(linear_cost.DIGITS))
+    for what in linear_cost.FITTED.values() if rows else ():
+        assert linear_cost.exponent(rows, what) <= 1.1
