@@ -67,25 +67,25 @@ class Cache:
         return at[start:], at, Context(tokens=every, scale=scale, memory=self.memory)
 
     def extend(
-        self, layer: int, k: Float[Tensor, "b h l d"], v: Float[Tensor, "b h l d"]
+        self, layer: int, start: int, k: Float[Tensor, "b h l d"], v: Float[Tensor, "b h l d"]
     ) -> tuple[Float[Tensor, "b h k d"], Float[Tensor, "b h k d"]]:
-        """Take in the keys and values of the new tokens; return those of all tokens."""
-        start = self.length - k.shape[2]
+        """Take in keys and values from position ``start`` on; return those of all tokens so far."""
         k = self._write((layer, "k"), start, k.transpose(1, 2))  # b k h d: a token is one row
         v = self._write((layer, "v"), start, v.transpose(1, 2))
         return k.transpose(1, 2), v.transpose(1, 2)
 
     def _write(self, name: Hashable, start: int, new: Tensor) -> Tensor:
         """Write behind the first ``start`` tokens (dimension 1) of a room; return all of them."""
+        stop = start + new.shape[1]
         room = self._rooms.get(name)
-        if room is None or room.shape[1] < self.length:
+        if room is None or room.shape[1] < stop:
             size = self.capacity if room is None else max(self.capacity, 2 * room.shape[1])
             larger = new.new_empty(new.shape[0], size, *new.shape[2:])
             if room is not None:
                 larger[:, :start] = room[:, :start]
             self._rooms[name] = room = larger
-        room[:, start : self.length] = new
-        return room[:, : self.length]
+        room[:, start:stop] = new
+        return room[:, :stop]
 
     def named(self, position: PositionEmbedding, query: Int[Tensor, " q"], last: int):
         """Return `PositionEmbedding.named` of some queries; of a single one, sliced from many.

@@ -44,8 +44,7 @@ def generate(
         if kept is None:
             logits = model(tokens[:, :end], scale)
         else:
-            for new in tokens[:, read:end].split(TOGETHER, dim=1):
-                logits = model(new, scale, kept)
+            logits = model(tokens[:, read:end], scale, kept, last=1)
             read = end
         tokens[:, end] = logits[:, -1].argmax(-1)
     return tokens[:, length:]
@@ -80,8 +79,8 @@ def next_tokens(
 ) -> Int[Tensor, "b q"]:
     """Return the likeliest next token at every position, as arg-max of the logits.
 
-    Long inputs go through the model in blocks of queries, with a cache, so that beside the keys and
-    values of each layer nothing is held for all tokens at once.
+    Many sequences go through the model some at a time, and long ones piece by piece (`Transformer`
+    does that), so that memory is linear in the length.
 
     Args:
         model: a `Transformer`.
@@ -96,13 +95,6 @@ def next_tokens(
     """
     model.eval()
     length = tokens.shape[1]
-    rows = []
-    for some in tokens.split(max(1, TOGETHER // length)):
-        if length <= TOGETHER:
-            rows.append(last_logits(model, some, scale, last or length).argmax(-1))
-            continue
-        cache = Cache(capacity=length)
-        blocks = some.split(TOGETHER, dim=1)
-        every = torch.cat([model(new, scale, cache).argmax(-1) for new in blocks], dim=1)
-        rows.append(every[:, length - (last or length) :])
-    return torch.cat(rows)
+    last = length if last is None else last
+    some = tokens.split(max(1, TOGETHER // length))
+    return torch.cat([last_logits(model, few, scale, last).argmax(-1) for few in some])

@@ -88,25 +88,37 @@ def watch(
     device = next(model.parameters()).device
     queries = queries.to(device)
 
+    pieces: dict[int, list[Tensor]] = {}  # long inputs come piece by piece
+
     def see(attention, inputs, output) -> None:
         x, view = inputs
-        for part, weights in _weights(attention, x, view, queries):
-            look(view.layer, part, weights)
+        pieces.setdefault(view.layer, []).append(x)
+        if len(view.key) == length:
+            x = torch.cat(pieces.pop(view.layer), dim=1)
+            for part, weights in _weights(attention, x, view, queries):
+                look(view.layer, part, weights)
 
     with _hooked(model, see):
         model(tokens.to(device), scale)
 
 
 def _weights(attention: Attention, x, view: View, queries) -> Iterator[tuple[slice, Tensor]]:
-    """Yield the weights of a layer for some queries at a time, from what went into the layer."""
+    """Yield the weights of a layer for some queries at a time, from what went into the layer.
+
+    Args:
+        attention: the layer.
+        x: what went in, for all tokens, ``[b l d]``.
+        view: a view that sees all keys.
+        queries: positions of the queries.
+    """
     q, k, _ = rearrange(
         attention.project(x), "b l (three h d) -> three b h l d", three=3, h=attention.heads
     )
-    q, k = view.position.rotate(q, k, view.query, view.query, view.context)
+    q, k = view.position.rotate(q, k, view.key, view.key, view.context)
     batch, heads, length, size = k.shape
     for part in parts(len(queries), TOGETHER // (batch * heads * length)):
         at = queries[part]
-        some = replace(view, query=view.query[at], shared=None)
+        some = replace(view, query=view.key[at], shared=None)
         rows = q[:, :, at]
         scores = wide((rows @ k.transpose(-1, -2)) * size**-0.5)  # b h q k
         yield part, torch.softmax(scores + some.bias(rows, k), dim=-1)

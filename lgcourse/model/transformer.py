@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from dataclasses import replace
 from typing import cast
 
 import torch
@@ -15,11 +16,12 @@ from lgcourse.embeddings.drawing import Draws
 from lgcourse.errors import InputError, unknown_name, whole_number
 from lgcourse.model.attention import Attention
 from lgcourse.model.cache import Cache
-from lgcourse.model.paths import check_path
+from lgcourse.model.paths import check_path, parts
 from lgcourse.model.view import View
 from lgcourse.relations.base import Scale
 
 NORMS = ("pre", "post")
+PIECE = {"cpu": 2**12, "cuda": 2**18}  # tokens, of all sequences, of one piece of a long input
 
 
 class Block(nn.Module):
@@ -134,6 +136,10 @@ class Transformer(nn.Module):
     ) -> Float[Tensor, "b q v"]:
         """Return the logits of the next token at every position.
 
+        Without gradients, a long input goes through the blocks piece by piece, with a cache for the
+        keys and values of the pieces before: what a piece needs in between fits the processor's
+        cache, and is used again for the next one.
+
         Args:
             tokens: token ids, all sequences of one scale; with a cache, the new ones only.
             scale: the scale n, used by embeddings with a Scale Hint.
@@ -142,24 +148,40 @@ class Transformer(nn.Module):
                 others: before, it is asked for nothing but keys and values.
         """
         length = tokens.shape[1]
-        if last is not None:
-            whole_number("last", last, 1, length)
+        last = length if last is None else whole_number("last", last, 1, length)
+        pieces = _pieces(tokens)
+        if cache is None and len(pieces) > 1:
+            cache = Cache(capacity=length)
         if cache is None:
-            query = key = torch.arange(tokens.shape[1], device=tokens.device)
+            query = key = torch.arange(length, device=tokens.device)
             context = Context(tokens=tokens, scale=scale)
         else:
             query, key, context = cache.append(tokens, scale)
-        shared: dict[PositionEmbedding, Tensor] = {}
+        view = View(self.embedding, query, key, scale, context, self.path, 0, cache, {})
         drop = self._drop()
         x = self.embedding.embed(self.tokens(tokens), query, context)  # b l d
+        rows = []
+        for piece in pieces:
+            wanted = max(1, last - (length - piece.stop))  # of its last tokens; one is no cost
+            rows.append(self._logits(x[:, piece], view.rows(piece), wanted, drop))
+        return rows[0] if len(rows) == 1 else torch.cat(rows, dim=1)[:, -last:]
+
+    def _logits(
+        self,
+        x: Float[Tensor, "b l d"],
+        view: View,
+        last: int,
+        drop: Callable[[Tensor], Tensor],
+    ) -> Float[Tensor, "b q v"]:
+        """Send the vectors of one piece through all blocks; logits of its last tokens, or all."""
         steps = self.loops * len(self.blocks)
         for step in range(steps):
             layer = step % len(self.blocks)
             position = cast(PositionEmbedding, self.positions[min(layer, len(self.positions) - 1)])
-            view = View(position, query, key, scale, context, self.path, step, cache, shared)
-            if last is not None and step == steps - 1:
-                view = view.rows(slice(-last, None))
-            x = self.blocks[layer](x, view, drop)
+            here = replace(view, position=position, layer=step)
+            if step == steps - 1:
+                here = here.rows(slice(-last, None))
+            x = self.blocks[layer](x, here, drop)
         x = self.norm(x)
         if self.logits is not None:
             return self.logits(x)
@@ -176,6 +198,15 @@ class Transformer(nn.Module):
             return torch.where(kept.to(x.device), x / keep, 0)
 
         return drop
+
+
+def _pieces(tokens: Int[Tensor, "b l"]) -> list[slice]:
+    """Cut the positions of a long input into pieces; gradients need it whole."""
+    batch, length = tokens.shape
+    size = PIECE["cuda" if tokens.is_cuda else "cpu"]
+    if length <= size or torch.is_grad_enabled():
+        return [slice(0, length)]
+    return list(parts(length, size // batch))
 
 
 def _initialise(module: nn.Module) -> None:

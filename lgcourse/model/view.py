@@ -46,7 +46,9 @@ class View:
 
     def remember(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """Return keys and values of all tokens ``[b h k d]``: the cached ones and these."""
-        return (k, v) if self.cache is None else self.cache.extend(self.layer, k, v)
+        if self.cache is None:
+            return k, v
+        return self.cache.extend(self.layer, len(self.key) - k.shape[2], k, v)
 
     def rows(self, part: slice) -> View:
         """Return the view of a part of the queries, with the keys up to its last one."""

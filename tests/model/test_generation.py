@@ -92,7 +92,7 @@ def test_named_keys_are_asked_for_once_per_many_steps(make_model, make_tokens, m
     prompt = make_tokens(task, 1, task.prompt_length(scale))
     count = task.answer_length(scale)
     written = generate(model, prompt, scale, count)
-    assert len(asked) < count / 4 and prompt.shape[1] in asked and 16 in asked
+    assert asked[:2] == [16, 16] and len(asked) == 3  # the prompt has one query, its last
     assert torch.equal(written, generate(model, prompt, scale, count, cache=False))
 
 

@@ -104,6 +104,24 @@ def test_cache(case, sizes, setting):
     same(in_parts(model, tokens, sizes, cache=Cache(capacity=tokens.shape[1])), want)
 
 
+@ALL
+@pytest.mark.parametrize("size", [1, 4, 5])
+def test_pieces_of_a_long_input_are_the_whole(case, size, setting, monkeypatch):
+    task, model, tokens, want = setting
+    monkeypatch.setattr("lgcourse.model.transformer.PIECE", {"cpu": 3 * size})
+    length = tokens.shape[1]
+    with torch.no_grad():
+        same(model(tokens, SCALE), want)
+        for last in (1, size, size + 1, length):
+            same(model(tokens, SCALE, last=last), want[:, length - last :])
+    same(in_parts(model, tokens, [5, 1]), want)
+    same(model(tokens, SCALE), want)  # with gradients, whole
+    assert torch.equal(next_tokens(model, tokens, SCALE, last=3), want[:, -3:].argmax(-1))
+    prompt = tokens[:, : length - 2]
+    written = generate(model, prompt, SCALE, 2)
+    assert torch.equal(written, generate(model, prompt, SCALE, 2, cache=False))
+
+
 class Relative(Cache):
     """A wrong cache: the positions of new tokens start at 0 again."""
 

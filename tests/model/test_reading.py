@@ -91,6 +91,20 @@ def test_chosen_queries_have_the_rows_of_the_whole(case, make_model, make_tokens
     torch.testing.assert_close(some, whole[..., at, :], atol=1e-6, rtol=1e-5)
 
 
+@ALL
+def test_the_weights_of_a_long_input_are_those_of_the_whole(
+    case, make_model, make_tokens, monkeypatch
+):
+    name, options = CASES[case]
+    task, model = make_model(name, options={**options}, loops=2)
+    tokens = make_tokens(task, 2, task.length(SCALE))
+    at = torch.tensor([7, 2, 0, tokens.shape[1] - 1])
+    whole = attention_weights(model, tokens, SCALE, at)
+    monkeypatch.setattr("lgcourse.model.transformer.PIECE", {"cpu": 2 * 5})
+    found = attention_weights(model, tokens, SCALE, at)
+    torch.testing.assert_close(found, whole, atol=1e-5, rtol=1e-5)
+
+
 def test_the_equation_in_plain_python():
     torch.manual_seed(3)
     pe = embeddings.build("alibi", width=4, heads=2)

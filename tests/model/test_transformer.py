@@ -248,3 +248,37 @@ def test_the_last_logits_alone_are_those_of_the_whole_pass(pe, norm):
     for wrong in (0, tokens.shape[1] + 1):
         with pytest.raises(InputError, match="last"):
             model(tokens, 5, last=wrong)
+
+
+def test_a_long_input_goes_through_the_blocks_in_pieces_without_gradients_only(monkeypatch):
+    monkeypatch.setattr("lgcourse.model.transformer.PIECE", {"cpu": 12})
+    model = Transformer(12, embeddings.build("rope", width=16, heads=2), 2, 16, 2).eval()
+    seen = []
+    for block in model.blocks:
+        block.register_forward_hook(lambda block, inputs, output: seen.append(output.shape[:2]))
+    tokens = torch.randint(12, (2, 15), generator=torch.Generator().manual_seed(0))
+    whole = model(tokens, None)
+    assert seen == [(2, 15)] * 2
+    for last, sizes in ((15, [6, 6, 3]), (5, [1, 2, 3])):  # of the last block
+        seen.clear()
+        with torch.no_grad():
+            part = model(tokens, None, last=last)
+        torch.testing.assert_close(part, whole[:, 15 - last :])
+        blocks = zip((6, 6, 3), sizes, strict=True)
+        assert [size for _, size in seen] == [size for both in blocks for size in both]
+    seen.clear()
+    with torch.no_grad():
+        model(tokens[:, :12], None)
+    assert len(seen) == 2  # short enough, whatever the batch
+
+
+def test_positions_that_are_drawn_once_per_pass_serve_all_pieces(monkeypatch):
+    """Without a task nothing tells the length of the sequence but the sequence."""
+    torch.manual_seed(0)
+    embedding = embeddings.build("randomized", width=16, heads=2, positions=40)
+    model = Transformer(12, embedding, 2, 16, 2).eval()
+    tokens = torch.randint(12, (1, 33))
+    whole = model(tokens, None)
+    monkeypatch.setattr("lgcourse.model.transformer.PIECE", {"cpu": 8})
+    with torch.no_grad():
+        torch.testing.assert_close(model(tokens, None), whole)
