@@ -1,4 +1,4 @@
-"""Does an interruption cost anything? Processes are killed; what is resumed is held against a whole run.
+"""Does an interruption cost anything? Processes are killed, resumed, and held against a whole run.
 
 `train`, `sweep` and `grade` are started as real processes that announce every step of a training
 and every file that they open, rename or remove. At an event that a seed chooses the process gets
@@ -81,8 +81,8 @@ factor = 2
 settings = {steps = 4, width = 8, heads = 2, samples = 8, hard_samples = 0}
 """
 ANSWERS = {  # submissions of a class, from right to broken
-    "anna.py": "import torch\ndef exact_match(guess, target):\n    return (guess == target).all(1)\n",
-    "bert.py": "import torch\ndef exact_match(guess, target):\n    return (guess == target).any(1)\n",
+    "anna.py": "def exact_match(guess, target):\n    return (guess == target).all(1)\n",
+    "bert.py": "def exact_match(guess, target):\n    return (guess == target).any(1)\n",
     "cleo.py": "def exact_match(guess, target):\n    return guess @ target\n",
     "dora.ipynb": '{"cells": [',
 }

@@ -1,4 +1,4 @@
-"""Killed at a moment that a seed chooses and taken up again, a command leaves what it always leaves.
+"""Killed at a moment that a seed chooses and resumed, a command leaves what it always leaves.
 
 Real processes, SIGKILL; the process announces its steps and the files it touches and waits there.
 `benchmarks/faults.py` does the same 50 times.
