@@ -136,6 +136,7 @@ def write_aside(path: Path, data: bytes, new: bool = False) -> bool:
     """
     aside = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
+        aside.unlink(missing_ok=True)  # a killed process of this number may have left one
         with open(aside, "wb") as file:
             file.write(data)
             file.flush()
