@@ -227,13 +227,15 @@ def undisturbed(kind: str) -> tuple[list[str], dict[str, bytes]]:
 
 
 def moment(events: list[str], seed: int) -> int:
-    """Return the number of an event, from 1: every second time one that is rare.
+    """Return the number of an event, from 1: a step of a training, any event, or a rare one.
 
     Most events are steps and what each step writes. Folders are made and results written once.
     """
-    source, often = random.Random(seed), Counter(map(_sort, events))
-    rare = [number for number, event in enumerate(events, 1) if often[_sort(event)] <= 2]
-    return source.choice(rare) if source.random() < 0.5 else source.randint(1, len(events))
+    often = Counter(map(_sort, events))
+    every = list(range(1, len(events) + 1))
+    steps = [number for number in every if _sort(events[number - 1]) == "step"]
+    rare = [number for number in every if often[_sort(events[number - 1])] <= 2]
+    return random.Random(f"moment {seed}").choice((steps or every, every, rare)[seed % 3])
 
 
 def _sort(event: str) -> str:
