@@ -565,7 +565,9 @@ def run(arguments: list[str]) -> int:
         print("stopped", file=sys.stderr)
         return 130
     except OSError as error:
-        if error.errno not in (errno.EPIPE, errno.ENOSPC):
+        if error.filename is not None:  # a file or folder that the system refuses
+            return complain(f"cannot use '{error.filename}': {error.strerror}")
+        if error.errno not in (errno.EPIPE, errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO):
             raise
         # the reader of our output has gone, or the disk behind it is full
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

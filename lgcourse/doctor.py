@@ -385,7 +385,8 @@ def check_memory() -> list[Check]:
 def _memory(meminfo: Path = Path("/proc/meminfo")) -> tuple[float, str] | None:
     """Read the memory that is free or, where only that is told, the memory in all, in GiB."""
     try:
-        line = re.search(r"^MemAvailable:\s+([0-9]+) kB", meminfo.read_text(), re.MULTILINE)
+        told = meminfo.read_text(encoding="ascii")
+        line = re.search(r"^MemAvailable:\s+([0-9]+) kB", told, re.MULTILINE)
     except OSError:
         line = None
     if line:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -163,10 +162,6 @@ def _write(path: Path, text: str) -> bool:
     data = text.encode()
     if path.is_file() and path.read_bytes() == data:
         return False
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        aside.write_bytes(data)
-        os.replace(aside, path)
-    finally:
-        aside.unlink(missing_ok=True)
-    return True
+    from lgcourse.training.folder import write_aside  # imports torch
+
+    return write_aside(path, data)

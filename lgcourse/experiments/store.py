@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from lgcourse.errors import InputError
-from lgcourse.training.folder import cannot, write_aside
+from lgcourse.training.folder import RunFolder, cannot, write_aside
 
 Row = dict[str, Any]
 LINES, SAID = "runs.jsonl", "sweep.json"
@@ -42,7 +42,7 @@ class Store:
                 other things, or it cannot be made.
         """
         try:
-            held = self.path.is_dir() and any(self.path.iterdir())
+            held = RunFolder(self.path).holds_something()
             if held and not (self.path / SAID).exists():
                 raise InputError(
                     f"'{self.path}' holds files that are no sweep; choose another --out"
@@ -55,6 +55,7 @@ class Store:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise cannot("make", self.path, error) from error
+        RunFolder(self.path).tidy()
         write_aside(self.path / SAID, (json.dumps(data, indent=1) + "\n").encode())
 
     def data(self) -> dict[str, Any]:

@@ -68,7 +68,10 @@ def grade(
         gradebook.check_place(gradescope),
         _folder(html),
     )
-    journal = Journal(_journal_place(book, scope, pages, resume), _made_with(settings), resume)
+    kept = _journal_place(book, scope, pages, resume)
+    if not (resume and kept is not None and kept.exists()):
+        _refuse_overwriting(book, scope, pages, kept)
+    journal = Journal(kept, _made_with(settings), resume)
     digests = {s.id: _key(s, asked[s.id]) for s in submissions}
     left = [s for s in submissions if digests[s.id] not in journal.results]
     if len(left) < len(submissions):
@@ -129,6 +132,16 @@ def _folder(html: str | None) -> Path | None:
     except OSError as error:
         raise InputError(f"cannot make the folder '{html}': {error.strerror}") from error
     return Path(html)
+
+
+def _refuse_overwriting(*places: Path | None) -> None:
+    """Refuse files that are there, and a folder that holds something: only --resume goes on."""
+    for place in places:
+        if place is not None and (any(place.iterdir()) if place.is_dir() else place.exists()):
+            raise InputError(
+                f"'{place}' is there already and is not overwritten; choose another name, or go on "
+                "with --resume where grading left it"
+            )
 
 
 def _write_page(pages: Path | None, row: dict[str, Any]) -> None:

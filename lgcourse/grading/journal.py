@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from lgcourse.errors import InputError
+from lgcourse.training import folder
 
 
 class Journal:
@@ -65,18 +67,20 @@ class Journal:
         """Keep a result; it is on the disk when this returns."""
         self.results[key] = result
         if self.path is not None:
-            self._file.write(json.dumps({"key": key, "result": result}) + "\n")
-            self._file.flush()
-            os.fsync(self._file.fileno())
+            try:
+                self._file.write(json.dumps({"key": key, "result": result}) + "\n")
+                self._file.flush()
+                os.fsync(self._file.fileno())
+            except OSError as error:
+                raise folder.cannot("write", self.path, error) from error
 
     def close(self) -> None:
         """Close the file."""
         if self.path is not None:
-            self._file.close()
+            with suppress(OSError):  # what could not be written is still not
+                self._file.close()
 
 
 def write_aside(path: Path, text: str) -> None:
     """Write a file under another name first, so that it is whole whenever it is there."""
-    aside = path.with_name(f"{path.name}.part")
-    aside.write_text(text, encoding="utf-8", newline="")
-    os.replace(aside, path)
+    folder.write_aside(path, text.encode("utf-8", "replace"))

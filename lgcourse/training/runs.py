@@ -74,7 +74,9 @@ def train_run(
     settings, task, model = build_model(settings)
     folder, finished = _open(settings, out, resume)
     if finished:
-        return load_run(folder.path).result
+        result = load_run(folder.path).result
+        folder.tidy(finished=True)
+        return result
     saver = Saver(folder, progress)
     try:
         with saver.between_steps():
@@ -152,8 +154,7 @@ class Saver:
             self.asked_to_stop = True
         late = time.monotonic() - self.last > SAVE_EVERY
         if self.asked_to_stop or late or trainer.step == trainer.steps:
-            state = save(trainer.state())
-            write_aside(self.folder.path / "state.safetensors", state)
+            self.folder.write_state(trainer.state())
             self.last = time.monotonic()
         if self.asked_to_stop:
             raise KeyboardInterrupt
@@ -194,6 +195,7 @@ def _open(settings: Settings, out, resume: bool) -> tuple[RunFolder, bool]:
         if resume:
             print(f"note: '{out}' holds no run yet; starting a new one", file=sys.stderr)
         if folder.claim(record):
+            folder.tidy()
             return folder, False
     if not resume:
         raise InputError(
@@ -201,7 +203,10 @@ def _open(settings: Settings, out, resume: bool) -> tuple[RunFolder, bool]:
         )
     stored = folder.read()
     _refuse_other(folder, settings, stored)
-    return folder, stored["status"] == "finished"
+    if stored["status"] != "finished":
+        folder.tidy()
+        return folder, False
+    return folder, True
 
 
 def _new_folder(settings: Settings, record, root: str = "runs") -> RunFolder:
@@ -258,7 +263,7 @@ def _finish(folder: RunFolder, settings, task, model, run: Run, table: Table) ->
             "result": result,
         }
     )
-    (folder.path / "state.safetensors").unlink(missing_ok=True)
+    folder.tidy(finished=True)
     return result
 
 

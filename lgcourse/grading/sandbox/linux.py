@@ -44,7 +44,7 @@ def become_own_user() -> None:
         ("uid_map", f"{uid} {uid} 1"),
         ("gid_map", f"{gid} {gid} 1"),
     ):
-        Path(f"/proc/self/{name}").write_text(text)
+        Path(f"/proc/self/{name}").write_text(text, encoding="ascii")
 
 
 def mount(source: str, target: str, kind: str, flags: int, options: str = "") -> None:

@@ -124,7 +124,7 @@ class Zygote:
             self.process.kill()
             self.process.wait()
             here.close()
-            lines = errors.read_text(errors="replace").strip().splitlines()
+            lines = errors.read_text(encoding="utf-8", errors="replace").strip().splitlines()
             return lines[-1] if lines else "it ended at once"
 
     def _settings(self, plan: str, root: bool) -> dict[str, Any]:

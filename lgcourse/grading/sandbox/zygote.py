@@ -66,7 +66,7 @@ def import_all() -> None:
 def address_space() -> int:
     """Return the bytes of address space in use, or a generous guess."""
     try:
-        with open("/proc/self/statm") as file:
+        with open("/proc/self/statm", encoding="ascii") as file:
             return int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError):
         return 32 << 30
@@ -142,7 +142,7 @@ def sweep(child: int, uid: int | None) -> None:
 
 def _children() -> list[int]:
     try:
-        with open(f"/proc/self/task/{os.getpid()}/children") as file:
+        with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as file:
             return [int(number) for number in file.read().split()]
     except OSError:
         return []
@@ -154,7 +154,8 @@ def main(control: socket.socket) -> None:
     shut_in(settings)
     import_all()
     used = address_space()
-    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+    score = "/proc/self/oom_score_adj"
+    with contextlib.suppress(OSError), open(score, "w", encoding="ascii") as file:
         file.write("1000")  # where memory runs out, student code is ended before anything else
     for folder in ("/proc", "/sys"):
         if settings["jail"] and os.path.ismount(folder):
