@@ -1,0 +1,113 @@
+"""How are squares of query x key drawn quickly? One image, few ticks, and frames in one collection.
+
+Shared by the figures that widgets redraw at every move: a picture takes some tens of milliseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import ceil
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
+from matplotlib.colors import to_rgb
+
+TICKS = 16  # labels of an axis, at most: text is what takes time
+FUTURE = "#FFFFFF"
+Array = np.ndarray
+
+
+def draw_cells(
+    axes: Axes,
+    colours: Float[Array, "r c 3"],
+    rows: Sequence[str],
+    columns: Sequence[str],
+    ticks: int = TICKS,
+    square: bool = False,
+    line: str = "white",
+) -> tuple[float, float]:
+    """Draw a matrix of colours with names at some of its rows and columns.
+
+    Args:
+        axes: the axes; cell (r, c) covers r..r+1 from the top and c..c+1 from the left.
+        colours: red, green and blue of each cell, 0..1.
+        rows, columns: one name each.
+        ticks: most names that are written along an axis.
+        square: whether all cells are squares; else they fill the axes.
+        line: colour of the lines between cells that are large enough to have them.
+
+    Returns:
+        Width and height of a cell in points.
+    """
+    count_r, count_c = colours.shape[:2]
+    axes.imshow(
+        colours, extent=(0, count_c, count_r, 0), aspect="auto", interpolation="nearest", zorder=0
+    )
+    width, height = cell_size(axes, max(1, count_c), max(1, count_r))
+    if square:
+        width = height = min(width, height)
+        axes.set(xlim=(0, _points(axes)[0] / width), ylim=(_points(axes)[1] / height, 0))
+    axes.spines[["top", "right", "left", "bottom"]].set_visible(False)
+    for names, set_ticks, longest in (
+        (columns, axes.set_xticks, max(1, int(width / 4.5))),
+        (rows, axes.set_yticks, 8),
+    ):
+        step = ceil(len(names) / ticks)
+        at = range(0, len(names), step)
+        words = [names[p] if len(names[p]) <= max(2, longest * step) else "" for p in at]
+        set_ticks([p + 0.5 for p in at], words, size=7)
+    if square:
+        axes.xaxis.set_ticks_position("top")
+    axes.tick_params(length=0, pad=2)
+    if min(width, height) >= 7:
+        lines: dict[str, Any] = {"colors": line, "linewidth": 0.7, "zorder": 1}
+        axes.vlines(range(1, count_c), 0, count_r, **lines)
+        axes.hlines(range(1, count_r), 0, count_c, **lines)
+    return width, height
+
+
+def cell_size(axes: Axes, columns: int, rows: int) -> tuple[float, float]:
+    """Return width and height in points of a cell if so many fill the axes."""
+    width, height = _points(axes)
+    return width / columns, height / rows
+
+
+def _points(axes: Axes) -> tuple[float, float]:
+    figure, box = axes.get_figure(), axes.get_position()
+    assert figure is not None
+    wide, high = figure.get_size_inches()  # type: ignore[union-attr]
+    return wide * box.width * 72, high * box.height * 72
+
+
+def frame_cells(
+    axes: Axes, places: Iterable[tuple[int, int]], cell: float, dashed: bool = False
+) -> None:
+    """Frame cells (row, column): a light line below a black one, seen on light and dark cells."""
+    boxes = [_corners(row, column) for row, column in places]
+    thick = float(np.clip(0.15 * cell, 0.6, 1.7))
+    style: Any = (0, (1.6, 1.1)) if dashed else "-"
+    dark = {"edgecolor": "black", "linewidth": thick, "linestyle": style}
+    light = {"edgecolor": "white", "linewidth": 2.2 * thick}
+    for look in (light, dark) if cell >= 5 else (dark,):  # small cells: the colour must be seen
+        frames = PolyCollection(boxes, facecolor="none", zorder=3, **look)
+        axes.add_collection(frames, autolim=False)
+
+
+def _corners(row: int, column: int) -> list[tuple[float, float]]:
+    low, high = 0.06, 0.94
+    return [
+        (column + low, row + low), (column + high, row + low),
+        (column + high, row + high), (column + low, row + high),
+    ]  # fmt: skip
+
+
+def palette(colours: Sequence[str]) -> Float[Array, "k 3"]:
+    """Return colours as red, green and blue in 0..1, one row each.
+
+    >>> palette(["#FFFFFF", "#000000"]).tolist()
+    [[1.0, 1.0, 1.0], [0.0, 0.0, 0.0]]
+    """
+    return np.array([to_rgb(colour) for colour in colours]).reshape(-1, 3)
