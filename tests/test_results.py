@@ -6,6 +6,8 @@ from pathlib import Path
 import faults
 import first_slice
 import learned_relations
+import linear_cost
+import long
 import pytest
 import scale_hint
 import store
@@ -59,6 +61,17 @@ def test_every_other_table_is_that_of_its_stored_rows(file, name, make):
             json.dumps(rows).replace("1.0", "0.995").replace('"differ": []', '"differ": ["x"]')
         )
         assert text != make(text, other)
+
+
+@pytest.mark.parametrize(("made", "what"), [(linear_cost, "tokens"), (long, "exact")])
+def test_the_tables_of_cost_and_of_long_sums_are_those_of_their_rows(made, what):
+    text = (ROOT / "benchmarks/RESULTS.md").read_text(encoding="utf-8")
+    rows = store.stored(made.NAME)
+    assert [plan for plan in made.wanted(1) if plan not in [r["plan"] for r in rows]] == []
+    assert len(rows) == len(made.wanted(1))
+    assert text == made.with_table(text, rows)
+    rows[0][what] += 1
+    assert text != made.with_table(text, rows)
 
 
 def test_a_run_of_learned_relations_counts_once_and_its_command_is_that_of_its_plan():

@@ -173,7 +173,7 @@ class Transformer(nn.Module):
         last: int,
         drop: Callable[[Tensor], Tensor],
     ) -> Float[Tensor, "b q v"]:
-        """Send the vectors of one piece through all blocks; logits of its last tokens, or all."""
+        """Send the vectors of one piece through all blocks; logits of its last tokens."""
         steps = self.loops * len(self.blocks)
         for step in range(steps):
             layer = step % len(self.blocks)
@@ -206,7 +206,7 @@ def _pieces(tokens: Int[Tensor, "b l"]) -> list[slice]:
     size = PIECE["cuda" if tokens.is_cuda else "cpu"]
     if length <= size or torch.is_grad_enabled():
         return [slice(0, length)]
-    return list(parts(length, size // batch))
+    return list(parts(length, size // max(1, batch)))
 
 
 def _initialise(module: nn.Module) -> None:
