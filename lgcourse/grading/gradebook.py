@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lgcourse.errors import InputError
-from lgcourse.grading.grader import CANNOT
+from lgcourse.grading.grader import CANNOT, UNREADABLE
 from lgcourse.grading.question import PASSED
 
 Row = Mapping[str, Any]  # a graded submission
@@ -106,7 +106,7 @@ def lines(rows: Sequence[Row]) -> list[str]:
             f"{row['id']:<{width}}  {score:>5} of {row['max_score']}  {row['status']}{late}"
         )
         for q in row["questions"]:
-            if q["outcome"] != PASSED:
+            if q["outcome"] != PASSED and row["status"] != UNREADABLE:  # the note says why
                 words = in_short(q["message"])
                 made.append(f"{'':<{width}}  {q['name']}: {q['outcome']}: {words}"[:160])
         made += [f"{'':<{width}}  note: {note}"[:160] for note in row["notes"]]
