@@ -39,6 +39,7 @@ FILES = {
     "syntax error elsewhere": notebook("import torch", "def f(:", EXACT, STEP),
     "syntax error in the answer": notebook("import torch", EXACT + "]", STEP),
     "error elsewhere": notebook("import torch\nx = 1 / 0", EXACT, STEP),
+    "a large cell": notebook("import torch", f"data = {'x' * 1_500_000!r}", EXACT, STEP),
     "magics": notebook("%matplotlib inline\n!pip install x\nimport torch", EXACT, STEP),
     "missing package": notebook("import nosuch\nimport torch", EXACT, STEP),
     "uses a missing package": notebook(
