@@ -169,6 +169,7 @@ def test_gradescope_gets_one_submission(rows):
     lost = json.loads(as_gradescope(rows["uses a missing package"]))
     assert "score" not in lost and "needs the package nosuch" in lost["output"]
     assert "exact_match" not in [t["name"] for t in lost["tests"]]
+    assert not any("score" in test for test in lost["tests"]), "or their sum would be the score"
 
 
 def test_people_read_a_line_per_student_and_what_is_missing(rows):
