@@ -18,10 +18,12 @@ import lgcourse
 from lgcourse.errors import InputError
 from lgcourse.grading import Settings, grade, questions
 from lgcourse.grading.answers import CannotGrade
+from lgcourse.grading.asked import exercises_in
 from lgcourse.grading.feedback import page
 from lgcourse.grading.gradebook import as_csv, as_gradescope, as_json, lines, read_late
 from lgcourse.grading.grader import CANNOT, Grader
 from lgcourse.grading.sandbox.parent import Limits, Zygote, protections_off
+from lgcourse.grading.submissions import find
 from tests.grading.handing_in import COPY, EXACT, RIGHT, STEP, notebook
 
 ROOT = Path(lgcourse.__file__).parents[1]
@@ -287,6 +289,14 @@ def test_folders_stand_for_all_of_a_students_work(ready, tmp_path):
     }
     words = told(made["bert"], "exact_match")["message"]
     assert "exact_match is in several files (one.ipynb, two.py); the last counts" in words
+
+
+@pytest.mark.parametrize("end", ["", "and broken"])
+def test_an_exercise_is_known_by_what_a_notebook_defines_anywhere_in_a_cell(tmp_path, end):
+    text = notebook("import torch\n" + EXACT + "\n\n" + STEP)
+    (tmp_path / "a.ipynb").write_text(text[: -len(end) or None])
+    (submission,) = find([str(tmp_path)])
+    assert exercises_in(submission) == {1}
 
 
 def test_nothing_of_the_course_is_told(tmp_path):
