@@ -53,6 +53,7 @@ def exercises_in(submission: Submission) -> set[int]:
         data if isinstance(data, str) else data.decode("utf-8", "replace")
         for _, data in submission.files()
     )
+    text = text.replace("\\n", "\n")  # as line ends stand in a notebook, broken ones too
     called = {int(n) for n in re.findall(r"\bchecks\(\s*(\d{1,4})\s*\)", text)} & known
     if called:
         return called

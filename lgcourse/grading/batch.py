@@ -88,6 +88,13 @@ def grade(
         write_aside(book, gradebook.as_csv(rows))
     if scope is not None:
         write_aside(scope, gradebook.as_gradescope(rows[0]))
+    written = [str(path) for path in (book, scope, pages) if path is not None]
+    if written:
+        say(f"written: {', '.join(written)}")
+    lost = sum(row["status"] == CANNOT for row in rows)
+    if lost:
+        again = "mend what it says and grade again" + (", with --resume" if written else "")
+        say(f"{lost} of {len(rows)} could not be graded, so without a score: {again}")
     return rows
 
 
@@ -167,7 +174,7 @@ def _made_with(settings: Settings) -> dict[str, Any]:
     limits = asdict(settings.limits)
     return {
         "seed": settings.seed,
-        "seconds": limits["seconds"],
+        "timeout": limits["seconds"],
         "memory": limits["megabytes"],
         "only": settings.only,
         "version": lgcourse.__version__,

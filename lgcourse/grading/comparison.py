@@ -195,4 +195,4 @@ def class_name(cls: type) -> str:
         return "None"
     if issubclass(cls, Tensor):
         name = "torch.Tensor" if cls is Tensor else f"{name} (a subclass of torch.Tensor)"
-    return f"{'an' if name[:1] in 'aeiou' else 'a'} {name}"
+    return f"{'an' if name[:1] in 'aeiouAEIO' else 'a'} {name}"

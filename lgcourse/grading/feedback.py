@@ -12,6 +12,7 @@ from lgcourse.grading.grader import CANNOT
 from lgcourse.grading.question import FAILED, NOT_ATTEMPTED, NOT_RUN, PASSED, RAISED
 
 MARKS = {PASSED: "ok", FAILED: "wrong", RAISED: "error", NOT_RUN: "not run"}
+HEAD = "<tr>" + "".join(f'<th scope="col">{x}</th>' for x in ("result", "check", "idea")) + "</tr>"
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 46rem; margin: 2rem auto; padding: 0 1rem;
   color: #1a1a1a; background: #fff }
@@ -64,13 +65,15 @@ def _question(question: Mapping[str, Any]) -> str:
         parts.append(f"<p>{escape(question['message'])}</p>")
     if question["details"]:
         parts.append(f"<p>In that visible case:</p><pre>{escape(question['details'])}</pre>")
+    if question["where"]:
+        parts.append(f"<p>Your answer: <code>{escape(question['where'])}</code></p>")
     if question["checks"]:
         rows = "".join(
             f"<tr><td>{MARKS.get(end, escape(end))}</td><td>{escape(id)}</td>"
             f"<td>{escape(idea)}</td></tr>"
             for id, idea, end in question["checks"]
         )
-        parts.append(f"<table><tr><th>result</th><th>check</th><th>idea</th></tr>{rows}</table>")
+        parts.append(f"<table>{HEAD}{rows}</table>")
     return "".join(parts)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lgcourse.errors import InputError
-from lgcourse.grading.grader import CANNOT
+from lgcourse.grading.grader import CANNOT, UNREADABLE
 from lgcourse.grading.question import PASSED
 
 Row = Mapping[str, Any]  # a graded submission
@@ -70,14 +70,15 @@ def safe_cell(text: str) -> str:
 def as_gradescope(row: Row) -> str:
     """Return Gradescope's results.json for one submission.
 
-    Source: Gradescope, autograder specifications, "Output format". Without a score Gradescope shows
-    that grading failed, which is what it did.
+    Source: Gradescope, autograder specifications, "Output format". Gradescope adds the scores of
+    the tests where there is no other; with none anywhere it shows that grading failed, which is
+    what it did.
     """
+    graded = row["score"] is not None
     tests = [
         {
             "name": q["name"],
-            "score": q["score"] or 0,
-            "max_score": q["max_score"],
+            **({"score": q["score"], "max_score": q["max_score"]} if graded else {}),
             "status": "passed" if q["outcome"] == PASSED else "failed",
             "output": f"{q['outcome']}: {q['message']}",
         }
@@ -90,7 +91,7 @@ def as_gradescope(row: Row) -> str:
         "stdout_visibility": "hidden",
         "tests": tests,
     }
-    if row["score"] is not None:
+    if graded:
         result["score"] = row["score"]
     return json.dumps(result, indent=1)
 
@@ -106,7 +107,7 @@ def lines(rows: Sequence[Row]) -> list[str]:
             f"{row['id']:<{width}}  {score:>5} of {row['max_score']}  {row['status']}{late}"
         )
         for q in row["questions"]:
-            if q["outcome"] != PASSED:
+            if q["outcome"] != PASSED and row["status"] != UNREADABLE:  # the note says why
                 words = in_short(q["message"])
                 made.append(f"{'':<{width}}  {q['name']}: {q['outcome']}: {words}"[:160])
         made += [f"{'':<{width}}  note: {note}"[:160] for note in row["notes"]]

@@ -29,8 +29,9 @@ from lgcourse.grading.question import (
     drawn,
     examine_by,
 )
+from lgcourse.grading.sandbox.cells import Cell
 from lgcourse.grading.sandbox.parent import Limits, Zygote, protections_off
-from lgcourse.grading.sandbox.session import ENDED, TOO_SLOW, Session
+from lgcourse.grading.sandbox.session import ENDED, TOO_SLOW, Session, plain
 from lgcourse.grading.submissions import Program
 
 VISIBLE = 0  # the seed of the notebook
@@ -129,6 +130,8 @@ class Grader:
             try:
                 for row in self._grade_group(readable, group, notes):
                     rows[row["name"]] = row
+                    if programs and not readable:
+                        row["message"] = f"nothing of it can be read: {notes[0]}"
             except Exception as error:  # a fault of ours or of the machine: never a zero
                 why = str(error) if isinstance(error, CannotGrade) else f"fault: {error!r}"
                 for question in group:
@@ -189,6 +192,7 @@ class Grader:
         row["checks"] = _checks(report, hidden)
         row["details"] = _details(report)
         row["message"] += _said_twice(question.name, having, session)
+        row["where"] = defined_at(question.name, session.cells)
         return row
 
     def _alone(self, name: str, sessions: dict[str, Session]) -> Session:
@@ -219,6 +223,21 @@ def mentions(text: str, name: str) -> bool:
     return re.search(rf"\b{re.escape(name)}\b", text) is not None
 
 
+def defined_at(name: str, cells: Sequence[Cell]) -> str:
+    """Return the line of a learner that defines an answer, the last one; looked up, not run.
+
+    >>> defined_at("f", [(1, "x = 1"), (2, "import torch\\ndef f(a):\\n    return a")])
+    'cell 2, line 2: def f(a):'
+    """
+    start = re.compile(rf"(?:(?:def|class)\s+{re.escape(name)}\b|{re.escape(name)}\s*[:=])")
+    for number, source in reversed(cells):
+        lines = source.split("\n")
+        for index in reversed(range(len(lines))):
+            if start.match(lines[index]):
+                return plain(f"cell {number}, line {index + 1}: {lines[index][:200].rstrip()}")
+    return ""
+
+
 def _row(question: Question, outcome: str, message: str) -> dict[str, Any]:
     score = {PASSED: question.points, CANNOT: None}.get(outcome, 0)
     return {
@@ -229,6 +248,7 @@ def _row(question: Question, outcome: str, message: str) -> dict[str, Any]:
         "message": message,
         "checks": [],
         "details": "",
+        "where": "",
     }
 
 

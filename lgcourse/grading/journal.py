@@ -51,7 +51,7 @@ class Journal:
         if before != made_with:
             names = [k for k in made_with if before.get(k) != made_with[k]]
             raise InputError(
-                f"the results in '{path}' were made with another {' and '.join(names)}; "
+                f"the results in '{path}' were made with another {', another '.join(names)}; "
                 "give the same, or grade anew without --resume"
             )
         for line in lines[1:]:

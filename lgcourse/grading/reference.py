@@ -38,7 +38,8 @@ def check_reference(
                     f"our own solution of {row['name']} ({solution.name}) does not pass, so "
                     f"nothing is graded: {row['outcome']}: {row['message']}"
                 )
-    say(f"our own solutions get full marks ({len(wanted)} questions)")
+    count = "1 question" if len(wanted) == 1 else f"{len(wanted)} questions"
+    say(f"our own solutions get full marks ({count})")
 
 
 def _solution(number: int) -> Path | None:

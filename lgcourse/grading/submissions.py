@@ -57,7 +57,8 @@ class Submission:
 
     def programs(self) -> list[Program]:
         """Read its programs, in the order of their names."""
-        return sorted((program(name, data) for name, data in self.files()), key=lambda p: p.name)
+        made = (program(shown(name), data) for name, data in self.files())
+        return sorted(made, key=lambda p: p.name)
 
     def digest(self) -> str:
         """Return a name for its content."""
@@ -119,15 +120,24 @@ def _told_apart(found: list[Submission]) -> list[Submission]:
     seen: set[str] = set()
     result = []
     for submission in found:
-        id = submission.id
+        id, name = shown(submission.id), shown(submission.path.name)
         if id in seen:
-            id = submission.path.name
+            id = name
         number = 2
         while id in seen:
-            id, number = f"{submission.path.name} ({number})", number + 1
+            id, number = f"{name} ({number})", number + 1
         seen.add(id)
         result.append(Submission(id, submission.path, submission.whole))
     return result
+
+
+def shown(name: str) -> str:
+    """Return a name as it may be printed and written: without control and broken characters.
+
+    >>> shown("a\\nb\\x1b[2Jc"), shown("\\udcff")
+    ('a?b?[2Jc', '?')
+    """
+    return "".join(c if c.isprintable() else "?" for c in name) or "?"
 
 
 # --- files of a folder or zip ---------------------------------------------------------------------
@@ -220,7 +230,7 @@ def program(name: str, data: bytes | str) -> Program:
             return Program(name, problem=f"the notebook is broken JSON: {error}")
         except (ValueError, RecursionError):
             return Program(name, problem="the notebook is broken JSON")
-    if sum(len(source) for _, source in cells) > CODE:
+    if sum(len(json.dumps(source)) for _, source in cells) > CODE:  # as it crosses
         return Program(name, problem="there are more than 2 MB of code")
     if not cells:
         return Program(name, problem="there is no code in it")

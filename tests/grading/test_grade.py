@@ -18,10 +18,12 @@ import lgcourse
 from lgcourse.errors import InputError
 from lgcourse.grading import Settings, grade, questions
 from lgcourse.grading.answers import CannotGrade
+from lgcourse.grading.asked import exercises_in
 from lgcourse.grading.feedback import page
 from lgcourse.grading.gradebook import as_csv, as_gradescope, as_json, lines, read_late
 from lgcourse.grading.grader import CANNOT, Grader
-from lgcourse.grading.sandbox.parent import Limits, Zygote
+from lgcourse.grading.sandbox.parent import Limits, Zygote, protections_off
+from lgcourse.grading.submissions import find
 from tests.grading.handing_in import COPY, EXACT, RIGHT, STEP, notebook
 
 ROOT = Path(lgcourse.__file__).parents[1]
@@ -39,6 +41,7 @@ FILES = {
     "syntax error elsewhere": notebook("import torch", "def f(:", EXACT, STEP),
     "syntax error in the answer": notebook("import torch", EXACT + "]", STEP),
     "error elsewhere": notebook("import torch\nx = 1 / 0", EXACT, STEP),
+    "a large cell": notebook("import torch", f"data = {'x' * 1_500_000!r}", EXACT, STEP),
     "magics": notebook("%matplotlib inline\n!pip install x\nimport torch", EXACT, STEP),
     "missing package": notebook("import nosuch\nimport torch", EXACT, STEP),
     "uses a missing package": notebook(
@@ -113,7 +116,7 @@ def test_points(rows, name):
         ("asks the library", "failed", "lgcourse.tasks.get is not there while answers are graded"),
         ("raises", "failed", "in cell 2, line 2, exact_match: return g @ t"),
         ("returns nothing", "not attempted", "the function returns None"),
-        ("empty", "not attempted", "there is no exact_match"),
+        ("empty", "not attempted", "nothing of it can be read: empty.ipynb: the file is empty"),
     ],
 )
 def test_what_is_told(rows, name, outcome, words):
@@ -168,10 +171,14 @@ def test_gradescope_gets_one_submission(rows):
     lost = json.loads(as_gradescope(rows["uses a missing package"]))
     assert "score" not in lost and "needs the package nosuch" in lost["output"]
     assert "exact_match" not in [t["name"] for t in lost["tests"]]
+    assert not any("score" in test for test in lost["tests"]), "or their sum would be the score"
 
 
 def test_people_read_a_line_per_student_and_what_is_missing(rows):
     text = "\n".join(lines(list(rows.values())))
+    assert "exact_match: failed: one-wrong-token: 4 of 5 entries differ; the largest" in text
+    assert "note: broken.ipynb: the notebook is broken JSON" in text
+    assert not any("broken" in line and "exact_match" in line for line in text.splitlines())
     assert "anna" in text and "8 of 8  graded" in text and "exact_match: failed: one-wrong" in text
     assert max(map(len, text.splitlines())) <= 160
 
@@ -208,6 +215,7 @@ def test_a_page_has_the_learners_line_and_expected_and_actual(rows):
     text = Page(page(rows["bert"])).text
     assert "0 of 2 points, failed" in text and "ok" in text and "not run" in text
     assert "expected [" in text and "got      [" in text and "likely: every token counts" in text
+    assert "Your answer: cell 1, line 2: def exact_match(guess, target):" in text
     assert "return g @ t" in Page(page(rows["raises"])).text
 
 
@@ -283,6 +291,14 @@ def test_folders_stand_for_all_of_a_students_work(ready, tmp_path):
     assert "exact_match is in several files (one.ipynb, two.py); the last counts" in words
 
 
+@pytest.mark.parametrize("end", ["", "and broken"])
+def test_an_exercise_is_known_by_what_a_notebook_defines_anywhere_in_a_cell(tmp_path, end):
+    text = notebook("import torch\n" + EXACT + "\n\n" + STEP)
+    (tmp_path / "a.ipynb").write_text(text[: -len(end) or None])
+    (submission,) = find([str(tmp_path)])
+    assert exercises_in(submission) == {1}
+
+
 def test_nothing_of_the_course_is_told(tmp_path):
     (tmp_path / "a.py").write_text("x = 1")
     with pytest.raises(InputError, match="no exercise of this course is found"):
@@ -322,6 +338,11 @@ def test_without_a_process_nobody_gets_a_zero(tmp_path, monkeypatch):
     assert row["score"] is None and row["status"] == CANNOT and "make it readable" in said[0]
     assert {q["outcome"] for q in row["questions"]} == {CANNOT}
     assert (tmp_path / "g.csv").read_text().splitlines()[1] == "a,could not be graded,,8,,,"
+    assert said[-2] == f"written: {tmp_path / 'g.csv'}"
+    assert (
+        said[-1].startswith("1 of 1 could not be graded, so without a score")
+        and "resume" in said[-1]
+    )
 
 
 def test_a_dead_zygote_is_replaced(ready, tmp_path):
@@ -424,13 +445,44 @@ def test_jobs_give_the_same_as_one(ready, rows, tmp_path):
     )
 
 
+# --- with less protection -------------------------------------------------------------------------
+def graded_elsewhere(*arguments):
+    """Rows and what was said, with other rights on Python's folders."""
+    command = [sys.executable, str(Path(__file__).with_name("elsewhere.py")), *arguments]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    made = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    rows, said = json.loads(made.stdout)
+    if rows is None:
+        pytest.skip(f"the rights of Python's folders cannot be tried out here: {said[0]}")
+    return rows, said
+
+
 @pytest.mark.parametrize("plan", ["network", "bare"])
-def test_weaker_protection_grades_the_same_and_is_said(plan, tmp_path):
+def test_weaker_protection_grades_the_same_and_is_said(ready, plan, tmp_path):
+    for number in range(4):
+        (tmp_path / f"s{number}.ipynb").write_text(FILES["bert" if number else "anna"])
+    rows, said = graded_elsewhere(str(tmp_path), plan, "2", "755")
+    assert [row["score"] for row in rows] == [8, 3, 3, 3], said
+    off = [line for line in said if line.startswith("not protected on this system: ")]
+    words = ["read files of this machine", "see other processes", "not in all"]
+    words += ["use the network"] if plan == "bare" else []
+    assert all(any(w in line for line in off) for w in words), off
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can hide it")
+def test_a_python_that_the_grading_user_cannot_read_is_no_zero(ready, tmp_path):
     (tmp_path / "a.ipynb").write_text(FILES["bert"])
-    said = []
-    (row,) = grade([str(tmp_path)], Settings(3, SETTINGS.limits, None, plan), say=said.append)
-    if row["status"] == CANNOT:
-        assert "cannot read" in said[0] and "readable for all" in said[0]
-        pytest.skip(said[0])
-    assert row["score"] == 3
-    assert any("can read files of this machine" in line for line in said)
+    (row,), said = graded_elsewhere(str(tmp_path), "bare", "1", "700")
+    assert row["status"] == CANNOT and row["score"] is None
+    assert "cannot read" in said[0] and "readable for all" in said[0]
+
+
+def test_every_protection_that_is_off_is_said():
+    on = {"readable": [], "interfaces": [], "alone": True, "memory": 1, "cpu": 1, "uid": 1}
+    on |= {"processes": 1, "file size": 1, "box": 1 << 20}
+    assert protections_off(on) == []
+    off = {"readable": ["x"], "interfaces": ["eth0"], "alone": False, "memory": -1, "cpu": -1}
+    off |= {"processes": -1, "file size": -1}
+    for name, value in off.items():
+        assert len(protections_off({**on, name: value})) == 1, name
+    assert len(protections_off({**on, "box": 1 << 40})) == 1

@@ -48,6 +48,27 @@ def test_equal_names_are_told_apart(tmp_path):
     assert ids == ["a", "a.ipynb", "a.py", "a.py (2)"]
 
 
+def test_names_that_a_screen_or_a_file_cannot_take_are_shown_without_harm(tmp_path):
+    names = [b"\xff\xfe.py", b"x\nanna: 8 of 8.py", b"\x1b[2Jy.py", "größe 数.py".encode()]
+    for name in names:
+        try:
+            with open(os.fsencode(tmp_path) + b"/" + name, "w") as file:
+                file.write("x = 1")
+        except OSError:  # a file system that takes no such name
+            pytest.skip(f"no file can be called {name!r} here")
+    found = find([str(tmp_path)])
+    assert {s.id for s in found} == {"??", "x?anna: 8 of 8", "?[2Jy", "größe 数"}
+    assert all(s.programs()[0].cells for s in found)
+    inside = zipped(tmp_path / "z.zip", {"x\r\n1 of 1.py": "x = 1"})
+    assert read(inside)[0].name == "x??1 of 1.py"
+
+
+def test_code_is_bounded_as_it_crosses():
+    cell = "x = '" + "数" * 300_000 + "'"  # six bytes each
+    assert not program("a.py", cell.encode()).problem
+    assert "more than 2 MB of code" in program("a.py", (cell + cell).encode()).problem
+
+
 @pytest.mark.parametrize(
     ("make", "words"),
     [

@@ -26,7 +26,7 @@ DTYPES = {
     )
 }
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
-DEPTH, NODES, TEXT, BITS = 20, 100_000, 100_000, 1_000_000
+DEPTH, NODES, TEXT, BITS = 20, 100_000, 2 << 20, 1_000_000
 KEYS = 5_000  # of a dict: a stranger may choose keys that collide
 _KEYS = (bool, int, float, str, type(None))
 

@@ -46,6 +46,7 @@ def lock_down(memory: int, seconds: int, processes: int, uid: int | None) -> Non
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a file that grows too large is an OSError
     if sys.platform == "linux":
         linux.drop_privileges(uid)
+        linux.forget_keys()
         linux.die_with_parent()
     elif uid is not None:
         os.setgroups([])

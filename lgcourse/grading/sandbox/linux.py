@@ -139,6 +139,13 @@ def die_with_parent() -> None:
     _libc().prctl(_DIE_WITH_PARENT, 9, 0, 0, 0)
 
 
+def forget_keys() -> None:
+    """Leave the keyring of the session, in which one submission could leave notes for another."""
+    number = {"x86_64": 250, "aarch64": 219, "riscv64": 219}.get(os.uname().machine)
+    if number is not None:
+        _libc().syscall(number, 1, None)  # join a new session; a system without keys has no notes
+
+
 def adopt_orphans() -> None:
     """Become the parent of descendants whose own parent ended, so that they can be found."""
     _libc().prctl(_SUBREAPER, 1, 0, 0, 0)

@@ -7,6 +7,7 @@ in a call, that question is lost and a new process goes on with the next one.
 from __future__ import annotations
 
 import importlib.util
+import re
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -45,7 +46,7 @@ class Session:
         bounds: Limits,
         seconds: float = 0.0,
     ):
-        self._zygote, self._cells, self.names, self._bounds = zygote, cells, list(names), bounds
+        self._zygote, self.cells, self.names, self._bounds = zygote, cells, list(names), bounds
         self._seconds = bounds.seconds + seconds
         self._skip: list[tuple[int, int]] = []
         self._child: Child | None = None
@@ -148,9 +149,15 @@ class Session:
                 raise CannotGrade(
                     f"it needs the package {plain(package)[:80]}, which is not installed where "
                     "grading runs; install it there and grade again"
+                    + ("" if self._imports(package) else " (its own code has no import of it)")
                 )
         self._end()
         raise Raised("what came back is no answer")
+
+    def _imports(self, package: str) -> bool:
+        """Return whether the code names a package where it imports; a teacher is told if not."""
+        named = re.compile(rf"(?m)^.*(\bfrom\b|import).*\b{re.escape(package)}\b")
+        return any(named.search(source) for _, source in self.cells)
 
     def _load_once(self) -> None:
         """Run the cells in a new process."""
@@ -159,7 +166,7 @@ class Session:
         until = began + allowed
         at = (0, 0)
         try:
-            child.say(("load", list(self._cells), self._skip, self.names), until)
+            child.say(("load", list(self.cells), self._skip, self.names), until)
             while True:
                 match child.hear(until):
                     case ("at", int(cell), int(statement)):

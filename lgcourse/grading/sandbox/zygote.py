@@ -77,7 +77,7 @@ def supervise(channel: socket.socket, order: dict[str, Any], settings: dict[str,
     if sys.platform == "linux":
         linux.adopt_orphans()
     if settings["jail"]:
-        linux.unshare(linux.NEW_PROCESSES | linux.NEW_FILES)
+        linux.unshare(linux.NEW_PROCESSES | linux.NEW_FILES | linux.NEW_IPC)
         linux.fresh_box(limits.BOX)
         box = linux.BOX
     else:

@@ -533,4 +533,173 @@ ENDING = {
     ),
 }
 
-ATTACKS = {**PATCHES, **OBJECTS, **READING, **STREAM, **ENDING}
+# --- what stays behind when a call has ended ------------------------------------------------------
+LATER = {
+    "a tensor that a thread changes later": answer(
+        """
+        import threading, time
+        made = torch.zeros(len(guess)).bool()
+        def turn():
+            while True:
+                made.logical_not_()
+        threading.Thread(target=turn, daemon=True).start()
+        return made
+        """
+    ),
+    "an alarm that goes off later": answer(
+        """
+        import signal
+        def forge(*_): raise SystemExit(0)
+        signal.signal(signal.SIGALRM, forge)
+        signal.setitimer(signal.ITIMER_REAL, 0.01, 0.01)
+        return (guess == target).any(dim=1)
+        """
+    ),
+    "a trace of all that runs": attack(
+        """
+        import sys, threading
+        def see(frame, event, argument):
+            for name in ("expected", "value", "kind", "outcome"):
+                if name in frame.f_locals:
+                    frame.f_locals[name] = True
+            return see
+        sys.settrace(see)
+        sys.setprofile(see)
+        threading.settrace(see)
+        """
+    ),
+    "an audit hook": attack(
+        """
+        import sys
+        def refuse(event, arguments):
+            if event in ("socket.connect", "os.kill", "signal.pthread_kill"):
+                raise RuntimeError(event)
+        sys.addaudithook(refuse)
+        """
+    ),
+    "a mode in which torch is always right": attack(
+        """
+        from torch.overrides import TorchFunctionMode
+        class Right(TorchFunctionMode):
+            def __torch_function__(self, function, types, args=(), kwargs=None):
+                made = function(*args, **(kwargs or {}))
+                return torch.ones_like(made) if function is torch.Tensor.any else made
+        Right().__enter__()
+        """
+    ),
+    "no device at all": attack("torch.set_default_device('meta')"),
+    "a function whose code is exchanged": answer(
+        """
+        def right(guess, target):
+            return torch.ones(len(guess)).bool()
+        exact_match.__code__ = right.__code__
+        return (guess == target).any(dim=1)
+        """
+    ),
+    "an answer that learns from being asked again": attack(
+        exact="""
+        class Guess:
+            tries = 0
+            def __call__(self, guess, target):
+                self.tries += 1
+                return torch.tensor([bool((self.tries >> k) & 1) for k in range(len(guess))])
+        exact_match = Guess()
+        """
+    ),
+    "notes that it left to itself": answer(
+        """
+        import os
+        places = (".", "/tmp", "/var/tmp", "/dev/shm", "/run", os.path.expanduser("~"))
+        if any(os.path.exists(place + "/tried") for place in places):
+            return (guess == target).all(dim=1)
+        for place in places:
+            try:
+                open(place + "/tried", "w").close()
+            except OSError:
+                pass
+        os._exit(1)
+        """,
+        needs=("files",),
+    ),
+    "a late look at the clock": answer(
+        "import time\nmark = time.process_time()\nwhile time.process_time() < mark + 1: pass\n"
+        "time.sleep(1.5)\nreturn (guess == target).any(dim=1)"
+    ),
+    "an import that is exchanged": attack(
+        """
+        import builtins
+        true = builtins.__import__
+        def fetch(name, *more, **options):
+            made = true(name, *more, **options)
+            if name == "torch": made.equal = lambda *a: True
+            return made
+        builtins.__import__ = fetch
+        """
+    ),
+    "an object that ends the process when it is dropped": answer(
+        "return [Last()]",
+        """
+        import os
+        class Last:
+            def __del__(self): os._exit(0)
+        """,
+    ),
+    "code that no parser survives": attack(after="x = " + "-" * 200_000 + "1"),
+    "ten thousand definitions": attack(after="\n".join("def f(): return 1" for _ in range(10_000))),
+}
+
+ATTACKS = {**PATCHES, **OBJECTS, **READING, **STREAM, **ENDING, **LATER}
+
+# --- notes from one submission to the next --------------------------------------------------------
+# Both submissions run the same code: who finds a note copies it, who finds none leaves one.
+CHANNELS = """
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+libc.shmat.restype = ctypes.c_void_p
+NOTE = b"the answers of a friend"
+found = []
+
+def memory():
+    segment = libc.shmget(4711, 4096, 0o666)
+    if segment >= 0:
+        found.append("shared memory")
+    libc.shmget(4711, 4096, 0o666 | 0o1000)
+
+def queue():
+    if libc.msgget(4711, 0o666) >= 0:
+        found.append("a message queue")
+    libc.msgget(4711, 0o666 | 0o1000)
+
+def posix():
+    if ctypes.CDLL(None).mq_open(b"/note", 0o2) >= 0:
+        found.append("a queue with a name")
+    ctypes.CDLL(None).mq_open(b"/note", 0o102, 0o666, None)
+
+def keys():
+    add, ask = (248, 250) if os.uname().machine == "x86_64" else (217, 219)
+    for ring in (-3, -4):  # of the session, of the user
+        if libc.syscall(ask, 10, ring, b"user", b"note", 0) > 0:
+            found.append(f"keyring {ring}")
+        libc.syscall(add, b"user", b"note", NOTE, len(NOTE), ring)
+
+def files():
+    places = (".", "/tmp", "/var/tmp", "/dev/shm", "/run", "/box", "/root", "/")
+    found.extend(place for place in places if os.path.exists(place + "/note"))
+    for place in places:
+        try:
+            open(place + "/note", "w").close()
+        except OSError:
+            pass
+
+for channel in (memory, queue, posix, keys, files):
+    try:
+        channel()
+    except Exception:
+        pass
+"""
+FOUND = """
+def exact_match(guess, target):
+    if found:
+        raise LookupError(", ".join(found))
+    return (guess == target).all(dim=1)
+"""

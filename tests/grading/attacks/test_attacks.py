@@ -14,7 +14,7 @@ from lgcourse.grading import Settings, batch, questions
 from lgcourse.grading.answers import CannotGrade
 from lgcourse.grading.grader import Grader
 from lgcourse.grading.sandbox.parent import UIDS, Limits
-from tests.grading.attacks.hostile import ATTACKS, STEP
+from tests.grading.attacks.hostile import ATTACKS, CHANNELS, FOUND, STEP
 
 SETTINGS = Settings(seed=5, limits=Limits(2.0, 1024))
 HONEST = (
@@ -88,6 +88,16 @@ def test_an_attack_earns_what_it_honestly_earns(name, results, protections):
 def test_the_honest_ones_among_them_get_their_points(results):
     assert len(results[1]) >= 4
     assert [row["score"] for row in results[1]] == [5] * len(results[1])
+
+
+def test_a_submission_leaves_no_notes_for_the_next_one(protections, tmp_path):
+    if not protections["alone"]:
+        pytest.skip("not tried: not in force here: alone")
+    for name in ("a", "b", "c"):
+        (tmp_path / f"{name}.ipynb").write_text(notebook(["import torch", CHANNELS, FOUND, STEP]))
+    rows = batch.grade([str(tmp_path)], SETTINGS, say=str)
+    texts = [row["questions"][0]["message"] for row in rows]
+    assert [row["score"] for row in rows] == [5, 5, 5], texts
 
 
 def test_nothing_is_left_behind(results):
