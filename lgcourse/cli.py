@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import json
 import math
 import os
@@ -543,6 +544,9 @@ def emit(data: dict[str, Any], as_json: bool, lines) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; bad input is one line on stderr and exit code 2."""
     signal.signal(signal.SIGINT, _leave)
+    for stream in (sys.stdout, sys.stderr):  # names may hold what the terminal has no letter for
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
 
 

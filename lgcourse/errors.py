@@ -19,7 +19,7 @@ class InputError(ValueError):
     """
 
 
-def unknown_name(kind: str, name: str, known: Iterable[str]) -> InputError:
+def unknown_name(kind: str, name: object, known: Iterable[str]) -> InputError:
     """Make the error for a name that is not in a list, with the nearest name in it.
 
     Args:

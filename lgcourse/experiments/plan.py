@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
 from itertools import product
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ else:
     import tomli as tomllib
 
 FACTOR, THRESHOLD = 5, 0.9  # generalises: exact match of 0.9 or more at 5 times the training scale
+MOST = 100_000  # runs; more are a slip of the keyboard
 OWN = ("task", "pe", "seed", "train_scale", "test_scales", "until_certified")  # said elsewhere
 FREE = tuple(f.name for f in fields(Settings) if f.name not in OWN)
 KEYS = (
@@ -117,6 +119,8 @@ def plan_of(data: Mapping[str, Any]) -> Plan:
         kind: _tables(data, kind, names[many])
         for kind, many in (("embedding", "embeddings"), ("task", "tasks"))
     }
+    many = len(names["tasks"]) * len(names["embeddings"]) * len(seeds) * len(trained) * len(grid)
+    whole_number("the number of runs", many, 1, MOST)
     runs = []
     for task, pe in product(names["tasks"], names["embeddings"]):
         chosen = {**common, **own["embedding"].get(pe, {}), **own["task"].get(task, {})}
@@ -225,6 +229,7 @@ def _grid(data) -> Iterator[dict[str, Any]]:
     for name in table:
         for value in _list(table, name):
             _check("[grid]", name, value)
+    whole_number("combinations in [grid]", prod(map(len, table.values())), 1, MOST)
     for values in product(*table.values()):
         yield dict(zip(table, values, strict=True))
 

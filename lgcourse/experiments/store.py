@@ -2,14 +2,15 @@
 
 A folder holds ``sweep.json`` (what the sweep file said), ``runs.jsonl`` (one line per prediction
 and per run, in the order in which they ended) and ``results.csv`` (the table in the order of the
-plan). A line that was cut off by an interruption does not count; of two lines about the same work
-the later one does.
+plan). A line that was cut off by an interruption or has another checksum does not count; of two
+lines about the same work the later one does.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from lgcourse.training.folder import RunFolder, cannot, write_aside
 
 Row = dict[str, Any]
 LINES, SAID = "runs.jsonl", "sweep.json"
+NEEDED = {"work", "key", "status", "error", "versions", "seconds"}
 
 
 class Store:
@@ -81,27 +83,36 @@ class Store:
                     file.seek(-1, os.SEEK_END)
                     if file.read(1) != b"\n":  # the line before was cut off
                         file.write(b"\n")
-                file.write((json.dumps(row) + "\n").encode())
+                file.write((json.dumps({**row, "sum": _sum(row)}) + "\n").encode())
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
             raise cannot("write", path, error) from error
 
     def rows(self) -> list[Row]:
-        """Return all whole lines."""
+        """Return all whole lines; one that is not as it was written does not count."""
         path = self.path / LINES
         if not path.exists():
             return []
+        try:
+            lines = path.read_bytes().split(b"\n")
+        except OSError as error:
+            raise InputError(f"'{path}' cannot be read: {error.strerror}") from error
         found = []
-        for line in path.read_bytes().split(b"\n"):
+        for line in lines:
             try:
                 row = json.loads(line)
-            except ValueError:  # cut off, or empty
+            except (ValueError, RecursionError):  # cut off, or empty
                 continue
-            if isinstance(row, dict) and "work" in row and "key" in row:
+            whole = isinstance(row, dict) and row.pop("sum", None) in (None, _sum(row))
+            if whole and row.keys() >= NEEDED:
                 found.append(row)
         return found
 
     def latest(self, work: str) -> dict[str, Row]:
         """Return the last line about each piece of work of one sort, ``"run"`` or ``"predict"``."""
         return {row["key"]: row for row in self.rows() if row["work"] == work}
+
+
+def _sum(row: Row) -> int:
+    return zlib.crc32(json.dumps(row).encode())
