@@ -1,4 +1,4 @@
-"""A sweep on a Dask cluster: a real scheduler and two workers on loopback, one of which is killed."""
+"""A sweep on a Dask cluster: a real scheduler and two workers, one of which is killed."""
 
 from __future__ import annotations
 
@@ -108,7 +108,5 @@ def test_no_scheduler_is_said_before_a_folder_is_made(tmp_path, monkeypatch):
     monkeypatch.setattr(sweeping, "WAIT", 1)
     (tmp_path / "s.toml").write_text('tasks = ["copy"]\nembeddings = ["none"]\n')
     with pytest.raises(InputError, match="no Dask scheduler answers"):
-        sweep(
-            read_plan(tmp_path / "s.toml"), tmp_path / "s", dask="tcp://127.0.0.1:9", say=quiet
-        )
+        sweep(read_plan(tmp_path / "s.toml"), tmp_path / "s", dask="tcp://127.0.0.1:9", say=quiet)
     assert not (tmp_path / "s").exists()
