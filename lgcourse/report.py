@@ -238,13 +238,15 @@ def write_page(folder: str) -> list[str]:
         InputError: the folder holds no sweep.
     """
     from lgcourse.experiments import Store, cells_of
+    from lgcourse.experiments.cells import so_far
     from lgcourse.experiments.plan import plan_of
     from lgcourse.show import matrix_figure
     from lgcourse.training.folder import write_aside
 
     store = Store(folder)
     plan = plan_of(store.data())
-    cells = cells_of(plan, store)
+    every = cells_of(plan, store)
+    cells = so_far(every)
     groups: dict[str, dict[tuple[str, str], tuple[str, str]]] = {}
     for cell in cells:
         options = "".join(f", {name} {value}" for name, value in cell.variant.items())
@@ -254,8 +256,8 @@ def write_page(folder: str) -> list[str]:
     for number, (title, group) in enumerate(groups.items(), start=1):
         figures[f"matrix-{number}.png"] = matrix_figure(group, title)
     pages = {
-        "report.md": _markdown(plan, cells, figures),
-        "report.html": _html(plan, cells, figures),
+        "report.md": _markdown(_opening(plan, every), plan, cells, figures),
+        "report.html": _html(_opening(plan, every), plan, cells, figures),
     }
     files = {name: png(figure) for name, figure in figures.items()}
     files |= {name: text.encode() for name, text in pages.items()}
@@ -278,8 +280,16 @@ def _parts(plan, cells) -> list[tuple[str, Any]]:
     ]
 
 
-def _opening(plan) -> str:
-    return (
+def _opening(plan, cells) -> str:
+    there, wanted = (
+        sum(len(c.far) for c in cells),
+        sum(c.wanted for c in cells if "refused" not in (c.predicted, c.measured)),
+    )
+    part = (
+        f"These results are not complete: {there} of {wanted} runs are there, and a cell is judged "
+        "by the seeds that it has. "
+    )
+    return (part if there < wanted else "") + (
         f"A cell generalises if most of its seeds reach an exact match of {plan.threshold:g} at "
         f"{plan.factor} times the largest training scale; it is not trained if most do not reach "
         "it at the training scale. Intervals: 95 %, bootstrap over cells. Every number here comes "
@@ -287,8 +297,8 @@ def _opening(plan) -> str:
     )
 
 
-def _markdown(plan, cells, figures) -> str:
-    lines = ["# Predicted and measured", "", _opening(plan), ""]
+def _markdown(opening, plan, cells, figures) -> str:
+    lines = ["# Predicted and measured", "", opening, ""]
     lines += [f"![{figure.alt}]({name})\n" for name, figure in figures.items()]
     for title, part in _parts(plan, cells):
         lines += [f"## {title}", ""]
@@ -302,11 +312,11 @@ def _markdown(plan, cells, figures) -> str:
     return "\n".join(lines)
 
 
-def _html(plan, cells, figures) -> str:
+def _html(opening, plan, cells, figures) -> str:
     import base64
     from html import escape
 
-    body = ["<h1>Predicted and measured</h1>", f"<p>{escape(_opening(plan))}</p>"]
+    body = ["<h1>Predicted and measured</h1>", f"<p>{escape(opening)}</p>"]
     for figure in figures.values():
         data = base64.b64encode(png(figure)).decode()
         body.append(f'<p><img alt="{escape(figure.alt)}" src="data:image/png;base64,{data}"></p>')
