@@ -228,6 +228,8 @@ def sweep_lines(result: Mapping[str, Any]) -> list[str]:
 def write_page(folder: str) -> list[str]:
     """Write report.html, report.md and their figures beside the results of a sweep.
 
+    results.csv is written again, too, since a sweep that is going on writes it at its end only.
+
     Args:
         folder: what `lgcourse sweep` made.
 
@@ -240,11 +242,13 @@ def write_page(folder: str) -> list[str]:
     from lgcourse.experiments import Store, cells_of
     from lgcourse.experiments.cells import so_far
     from lgcourse.experiments.plan import plan_of
+    from lgcourse.experiments.results import result_table, write_table
     from lgcourse.show import matrix_figure
     from lgcourse.training.folder import write_aside
 
     store = Store(folder)
     plan = plan_of(store.data())
+    write_table(result_table(plan, store), store)
     every = cells_of(plan, store)
     cells = so_far(every)
     groups: dict[str, dict[tuple[str, str], tuple[str, str]]] = {}
