@@ -158,6 +158,9 @@ def solve(
 @app.command()
 def explain(
     run: Annotated[str, typer.Argument(help="a run folder that `train` made")],
+    text: Annotated[
+        str | None, typer.Argument(help="a prompt: say where its answer first goes wrong, and why")
+    ] = None,
     figure: FIGURE = None,
     relation: Annotated[
         str | None, typer.Option(help="write the learned relation to this new JSON file")
@@ -170,6 +173,12 @@ def explain(
     from lgcourse.training.runs import load_run
 
     loaded = load_run(run)
+    if text is not None:
+        from lgcourse.training.mistake import first_mistake
+
+        found = first_mistake(loaded, text)
+        emit(found.to_json(), as_json, found.lines)
+        return
     result = explain_run(loaded)
     if relation is not None:
         report.save_relation(loaded, relation)

@@ -228,6 +228,8 @@ def sweep_lines(result: Mapping[str, Any]) -> list[str]:
 def write_page(folder: str) -> list[str]:
     """Write report.html, report.md and their figures beside the results of a sweep.
 
+    results.csv is written again, too, since a sweep that is going on writes it at its end only.
+
     Args:
         folder: what `lgcourse sweep` made.
 
@@ -238,13 +240,17 @@ def write_page(folder: str) -> list[str]:
         InputError: the folder holds no sweep.
     """
     from lgcourse.experiments import Store, cells_of
+    from lgcourse.experiments.cells import so_far
     from lgcourse.experiments.plan import plan_of
+    from lgcourse.experiments.results import result_table, write_table
     from lgcourse.show import matrix_figure
     from lgcourse.training.folder import write_aside
 
     store = Store(folder)
     plan = plan_of(store.data())
-    cells = cells_of(plan, store)
+    write_table(result_table(plan, store), store)
+    every = cells_of(plan, store)
+    cells = so_far(every)
     groups: dict[str, dict[tuple[str, str], tuple[str, str]]] = {}
     for cell in cells:
         options = "".join(f", {name} {value}" for name, value in cell.variant.items())
@@ -253,7 +259,7 @@ def write_page(folder: str) -> list[str]:
     figures = {}
     for number, (title, group) in enumerate(groups.items(), start=1):
         figures[f"matrix-{number}.png"] = matrix_figure(group, title)
-    page = ("Predicted and measured", _opening(plan), figures, _parts(plan, cells))
+    page = ("Predicted and measured", _opening(plan, every), figures, _parts(plan, cells))
     pages = {"report.md": _markdown(*page), "report.html": _html(*page)}
     files = {name: png(figure) for name, figure in figures.items()}
     files |= {name: text.encode() for name, text in pages.items()}
@@ -276,8 +282,16 @@ def _parts(plan, cells) -> list[tuple[str, Any]]:
     ]
 
 
-def _opening(plan) -> str:
-    return (
+def _opening(plan, cells) -> str:
+    there, wanted = (
+        sum(len(c.far) for c in cells),
+        sum(c.wanted for c in cells if "refused" not in (c.predicted, c.measured)),
+    )
+    part = (
+        f"These results are not complete: {there} of {wanted} runs are there, and a cell is judged "
+        "by the seeds that it has. "
+    )
+    return (part if there < wanted else "") + (
         f"A cell generalises if most of its seeds reach an exact match of {plan.threshold:g} at "
         f"{plan.factor} times the largest training scale; it is not trained if most do not reach "
         "it at the training scale. Intervals: 95 %, bootstrap over cells. Every number here comes "

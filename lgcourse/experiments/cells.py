@@ -8,7 +8,8 @@ about generalisation. Else it *fails*. A cell with seeds still to run is *unfini
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lgcourse.experiments.plan import Plan, cell_key, run_key, times
@@ -36,6 +37,7 @@ class Cell:
         wanted: number of seeds that the plan has.
         threshold: least exact match that counts as right.
         error: why runs of the cell were refused or failed, if any were.
+        impossible: whether a run was refused, since there can be no such model.
         key: what tells the cell from others.
         variant: the settings of the grid that it has.
     """
@@ -51,6 +53,7 @@ class Cell:
     threshold: float = 0.9
     reason: str = ""
     error: str = ""
+    impossible: bool = False
     key: str = ""
     variant: dict[str, Any] = field(default_factory=dict)
 
@@ -67,8 +70,8 @@ class Cell:
 
     def at(self, threshold: float) -> str:
         """Return what the runs show if another exact match counts as right."""
-        if self.error and not self.far:
-            return IMPOSSIBLE if self.predicted == IMPOSSIBLE else UNFINISHED
+        if self.impossible:
+            return IMPOSSIBLE
         if len(self.far) < self.wanted:
             return UNFINISHED
         right, fitted = (sum(score >= threshold for score in at) for at in (self.far, self.near))
@@ -117,11 +120,32 @@ def cells_of(plan: Plan, store: Store) -> list[Cell]:
                 threshold=plan.threshold,
                 reason=said.get("reason") or said.get("error", ""),
                 error=next((row["error"] for row in rows if row["status"] != DONE), ""),
+                impossible=any(row["status"] == REFUSED for row in rows),
                 key=key,
                 variant={name: getattr(first, name) for name in grid},
             )
         )
     return cells
+
+
+def so_far(cells: Iterable[Cell]) -> list[Cell]:
+    """Return cells that are judged by the seeds that are there, for results that are not complete.
+
+    >>> one = Cell("copy", "rpe", 10, "constant", "fails", (1.0,), (0.0,), wanted=5)
+    >>> one.measured, so_far([one])[0].measured
+    ('unfinished', 'fails')
+    """
+    return [replace(c, wanted=len(c.far)) if 0 < len(c.far) < c.wanted else c for c in cells]
+
+
+def untrained_as_failing(cells: Iterable[Cell]) -> list[Cell]:
+    """Return cells in which what is not trained counts as failing: it does not generalise either.
+
+    >>> one = Cell("copy", "rpe", 10, "constant", "fails", (0.0,), (0.0,), wanted=1)
+    >>> one.measured, untrained_as_failing([one])[0].measured
+    ('not trained', 'fails')
+    """
+    return [replace(c, near=(1.0,) * len(c.near)) for c in cells]
 
 
 def _predicted(said: dict[str, Any], factor: int) -> str:

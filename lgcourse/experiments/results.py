@@ -3,7 +3,8 @@
 Columns: task, pe, seed, train_scale, scale, exact_match, token_accuracy, hard_exact_match;
 predicted and measured (of the cell: the same in all its rows); status and error; the settings, of
 which those that few runs change stand in ``options``; loss, parameters, device, versions; and
-``seconds``, the only column that depends on the time that a run took.
+``seconds`` and ``cpu_seconds``, the only columns that depend on the time that a run took: by the
+clock, and of the processor.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from lgcourse.training.folder import write_aside
 from lgcourse.training.settings import Settings
 
 TABLE = "results.csv"
+TIMES = ("seconds", "cpu_seconds")
 SCORES = ("exact_match", "token_accuracy", "hard_exact_match")
 SHOWN = ("steps", "batch", "layers", "width", "heads", "learning_rate", "samples")
 DEFAULTS = {
@@ -53,8 +55,8 @@ def result_table(plan: Plan, store: Store) -> pd.DataFrame:
 
 
 def without_time(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table without the column that depends on the time that runs took."""
-    return table.drop(columns="seconds", errors="ignore")
+    """Return a table without the columns that depend on the time that runs took."""
+    return table.drop(columns=list(TIMES), errors="ignore")
 
 
 def write_table(table: pd.DataFrame, store: Store) -> None:
@@ -86,7 +88,7 @@ def _rows(settings: Settings, row: dict[str, Any], cell) -> list[dict[str, Any]]
                 "parameters": row.get("parameters"),
                 "device": row.get("device"),
                 "versions": ", ".join(f"{k} {v}" for k, v in row["versions"].items()),
-                "seconds": row["seconds"],
+                **{name: row.get(name) for name in TIMES},
             }
         )
     return rows

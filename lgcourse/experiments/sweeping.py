@@ -53,8 +53,8 @@ def sweep(
     """Make every run of a plan that is not stored yet, and write the table of results.
 
     Predictions come first. Work that failed is done again, work that was refused is not. Stopped at
-    any moment and taken up again, on this machine or another, the table is the same but for its
-    column ``seconds``.
+    any moment and taken up again, on this machine or another, the table is the same but for the
+    columns ``seconds`` and ``cpu_seconds``.
 
     Args:
         plan: the plan.

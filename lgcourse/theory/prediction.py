@@ -127,17 +127,77 @@ def predict(
     if family:
         found = search(family, training, testing, merging, circuit)
         return _of_family(family, found, grows, test, before, after)
-    heads = [one for one in relations if isinstance(one, CellRelation)]
-    alignment: Alignment | Views
-    if len(heads) == len(relations) > 1:
-        alignment = _views(heads, training, testing, merging, circuit)
-    else:
-        _refuse_too_many(circuits)
-        alignment = Alignment(relations, training, testing, merging)
+    alignment = _alignment(relations, training, testing, merging, circuit, circuits)
     shares = _shares(test, alignment)
     fault = grows or alignment.fault()
     verdict = "fails" if fault else "generalises"
     return Prediction(verdict, shares, before.upper, after.upper, fault or _praise(after))
+
+
+def broken_condition(
+    circuit: Circuit,
+    relation: Relation | Sequence[Relation],
+    train_scales: Iterable[Scale],
+    scale: Scale,
+    output: int,
+) -> tuple[int, str]:
+    """Say which of the three conditions of alignment a single step breaks.
+
+    Args:
+        circuit, relation, train_scales: as in `predict`.
+        scale: the scale of the step.
+        output: the position that it writes.
+
+    Returns:
+        1, 2 or 3, and why; 0 and no words where it meets all three. 1: training never showed the
+        ids, or the operator; 2: they do not single out the operand; 3: the step looks like one that
+        needs another operator. Learned relations, whose heads attend to their cells only, have
+        conditions of their own, see `Views`: 1: no head reads an operand; 2: training had no such
+        view; 3: as above.
+
+    >>> from lgcourse.relations import build
+    >>> from lgcourse.tasks import get
+    >>> task = get("copy")
+    >>> broken_condition(task, build("rpe", task), range(1, 11), 11, output=12)[0]
+    1
+    """
+    relations, train = _relations(relation), _scales(train_scales, "train_scales")
+    circuits = {n: steps_at(circuit, n) for n in [*train, scale]}
+    merging = Merging()
+    for steps in circuits.values():
+        merging.add_steps(steps)
+    training, testing = (lines([(n, circuits[n]) for n in p], merging) for p in (train, [scale]))
+    row = next((k for k, s in enumerate(circuits[scale]) if s.output == output), None)
+    if row is None:
+        raise InputError(f"no step writes position {output} at scale {show_scale(scale)}")
+    alignment = _alignment(relations, training, testing, merging, circuit, circuits)
+    if isinstance(alignment, Alignment):
+        return _broken(alignment, row)
+    seen = alignment.tested[0][row]
+    number = alignment._broken(seen)
+    return (number, alignment._words(testing[0], row, seen, number)) if number else (0, "")
+
+
+def _broken(alignment: Alignment, row: int) -> tuple[int, str]:
+    """Return which condition a step of the only test scale breaks, and why."""
+    if bool(alignment.resolvable[0][row]):
+        return 0, ""
+    line, why = alignment.test[0], alignment._why(0, row)
+    lost = (~alignment.found[0][row].any(-1)).nonzero()[:, 0].tolist()
+    if lost:
+        ids = alignment.test_ids[0][row, lost[0]].tolist()
+        pairs = zip(alignment.learned, ids, strict=True)
+        return (2 if any(one.seen(line, row, lost[0], id) for one, id in pairs) else 1), why
+    return (3 if bool(alignment.met[0][row]) else 1), why
+
+
+def _alignment(relations, training, testing, merging, circuit, circuits) -> Alignment | Views:
+    """Look at how relations serve a circuit; heads that read cells are looked at by their views."""
+    heads = [one for one in relations if isinstance(one, CellRelation)]
+    if len(heads) == len(relations) > 1:
+        return _views(heads, training, testing, merging, circuit)
+    _refuse_too_many(circuits)
+    return Alignment(relations, training, testing, merging)
 
 
 def _of_family(

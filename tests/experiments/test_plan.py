@@ -1,11 +1,15 @@
 """A sweep file gives the same runs each time; wrong words get the nearest right one."""
 
+from pathlib import Path
+
 import pytest
 
 from lgcourse import InputError
 from lgcourse.experiments import read_plan
 from lgcourse.experiments.plan import plan_of, run_key
+from lgcourse.experiments.sweeping import _work
 
+ROOT = Path(__file__).parents[2]
 BASE = {"tasks": ["copy"], "embeddings": ["rpe"]}
 
 
@@ -88,3 +92,23 @@ def test_files_that_cannot_be_read(tmp_path):
     (tmp_path / "bad.toml").write_text("tasks = [")
     with pytest.raises(InputError, match="no TOML file"):
         read_plan(tmp_path / "bad.toml")
+
+
+def test_the_quick_sweep_is_a_part_of_the_large_one():
+    quick, whole = (read_plan(ROOT / "sweeps" / f"{name}.toml") for name in ("quick", "conjecture"))
+    assert {run_key(run) for run in quick.runs} < {run_key(run) for run in whole.runs}
+    assert quick.factor == whole.factor and quick.threshold == whole.threshold
+
+
+def test_the_matrix_is_large_enough():
+    plan = read_plan(ROOT / "sweeps" / "conjecture.toml")
+    tasks, embeddings = {run.task for run in plan.runs}, {run.pe for run in plan.runs}
+    assert len(tasks) >= 16 and len(embeddings) >= 14 and len({r.seed for r in plan.runs}) >= 5
+    assert {run.test_scales for run in plan.runs} == {(10, 20, 50, 100)}
+
+
+def test_what_is_done_first_says_most():
+    data = {**BASE, "tasks": ["copy", "reverse"], "embeddings": ["t5", "rpe"], "seeds": [3, 1]}
+    done = [(w.kind, w.settings.seed, w.settings.pe) for w in _work(plan_of(data))]
+    assert [kind for kind, *_ in done] == ["predict"] * 4 + ["run"] * 8
+    assert [place for _, *place in done[4::2]] == [[3, "t5"], [3, "rpe"], [1, "t5"], [1, "rpe"]]

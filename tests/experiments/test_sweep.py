@@ -1,10 +1,23 @@
 """Stopped anywhere and taken up again, a sweep leaves the same results."""
 
+import re
+
 import pytest
 
 from lgcourse import InputError, report
-from lgcourse.experiments import Store, cells_of, result_table, run_one, sweep, sweeping
+from lgcourse.experiments import (
+    Cell,
+    Store,
+    cells_of,
+    result_table,
+    run_one,
+    sweep,
+    sweeping,
+    tables,
+)
+from lgcourse.experiments.cells import so_far
 from lgcourse.experiments.plan import plan_of
+from lgcourse.experiments.results import without_time
 
 DATA = {
     "tasks": ["copy"],
@@ -19,7 +32,7 @@ DATA = {
 def contents(folder):
     import pandas as pd
 
-    return pd.read_csv(folder / "results.csv").drop(columns="seconds").to_csv()
+    return without_time(pd.read_csv(folder / "results.csv")).to_csv()
 
 
 def quiet(line):
@@ -108,3 +121,46 @@ def test_the_report_has_every_cell_and_a_figure_with_words(whole):
         assert "Predicted and measured length generalisation, 1 task by 3 embeddings" in shown
     with pytest.raises(InputError, match="holds no sweep"):
         report.write_page(str(whole.parent))
+
+
+def test_a_report_of_a_part_judges_by_the_seeds_that_are_there(tmp_path, monkeypatch):
+    add, count = Store.add, 0
+
+    def stop_after_the_first_seed(store, row):
+        nonlocal count
+        count += 1
+        if count > 6:  # three predictions, then seed 0 of three cells
+            raise KeyboardInterrupt
+        add(store, row)
+
+    plan, folder = plan_of(DATA), tmp_path / "part"
+    monkeypatch.setattr(Store, "add", stop_after_the_first_seed)
+    with pytest.raises(KeyboardInterrupt):
+        sweep(plan, folder, say=quiet)
+    cells = cells_of(plan, Store(folder))
+    assert [cell.measured for cell in cells] == ["unfinished", "refused", "unfinished"]
+    assert [cell.measured for cell in so_far(cells)] == ["not trained", "refused", "not trained"]
+    report.write_page(str(folder))
+    text = (folder / "report.md").read_text()
+    assert "not complete: 2 of 4 runs are there" in text
+
+
+def test_progress_says_how_many_are_done_and_the_time_left(tmp_path, capsys):
+    sweep(plan_of(DATA), tmp_path / "s", say=quiet)
+    shown = capsys.readouterr().err
+    assert "9/9" in shown and re.search(r"\[\d\d:\d\d<\d\d:\d\d", shown)  # elapsed < left
+
+
+def test_differences_say_what_is_in_question():
+    def cell(predicted, far, near=1.0):
+        return Cell("copy", "rpe", 10, "constant", predicted, (near,) * len(far), far, len(far))
+
+    said = [cell("fails", (1.0, 1.0)), cell("generalises", (1.0, 0.0, 0.0)),
+            cell("generalises", (0.7, 0.0)), cell("generalises", (0.1, 0.0)),
+            cell("fails", (0.0,), near=0.0)]  # fmt: skip
+    found = tables.differences(said, 5)
+    marks = ["only if", "1 of 3 seeds", "more training may do", "conjecture fails here"]
+    assert len(found) == 4 and all(m in text for m, text in zip(marks, found, strict=True))
+    head, rows = tables.agreement_table(said)
+    by = {row[0]: dict(zip(head, row, strict=True)) for row in rows}
+    assert by["all"]["cells"] == "4" and by["all, not trained counted as failing"]["cells"] == "5"
