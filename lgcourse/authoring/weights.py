@@ -15,6 +15,7 @@ from pathlib import Path
 from lgcourse.errors import InputError
 from lgcourse.lab import course_root
 from lgcourse.training import shipped
+from lgcourse.training.folder import RunFolder
 from lgcourse.training.trainer import Run
 
 from .cut import lesson
@@ -59,8 +60,10 @@ def train_lesson(number: int, folder: Path, wanted: Callable[[str], bool] = lamb
             raise Enough
         done = make_run(name, settings, out, again=True)
         (folder / name).mkdir(exist_ok=True)
-        for file in ("run.json", "model.safetensors"):
-            shutil.copyfile(out / name / file, folder / name / file)
+        shutil.copyfile(out / name / "model.safetensors", folder / name / "model.safetensors")
+        record = RunFolder(out / name).read()
+        record["result"]["run"] = name  # not the path on this machine
+        RunFolder(folder / name).write(record)
         made.append(name)
         return done
 
