@@ -111,8 +111,8 @@ def error(weights, phi, target, scales):
 
 
 # %% [markdown]
-# Four relations. APE names here both positions of a pair, which tells even more than the key alone. The last relation is made for the target by
-# someone who knows it: pairs with the same operator get the same id. The simplest name for an operator is the operator itself.
+# Four relations. In lesson 2 APE was a vector per key, so a pair was named by j. Here APE names both positions of a pair, (i, j): that
+# tells even more. The last relation is made for the target by someone who knows it: pairs with the same operator get the same id. The simplest name for an operator is the operator itself.
 
 # %%
 TRAIN, TEST = range(1, 9), range(1, 17)  # scales 1..8, then 1..16

@@ -11,7 +11,7 @@ Nothing in the text may state a measured number: the cells print them.
 #
 # LBPE stands for learning-based position embedding.
 #
-# Time: about 40 minutes, of which about a minute and a half is training, on two CPU cores. You need lessons 1 and 7.
+# Time: about 40 minutes, of which about half a minute is training, on two CPU cores (two minutes if you train all models yourself). You need lessons 1 and 7.
 
 # %%
 
@@ -28,7 +28,7 @@ from lgcourse.show.widgets import figure_html
 from lgcourse.tasks import Segment, family
 from lgcourse.tasks.base import Task, identity
 from lgcourse.theory import predict
-from lgcourse.training import seeded
+from lgcourse.training import seeded, shipped
 
 # %% [markdown]
 # ## 1. The same embedding, twice
@@ -69,6 +69,7 @@ the_tasks = {"parity": tasks.get("parity-cot-padded", width=W), "mirror": Mirror
 # distance. The next cell takes about 10 seconds.
 
 # %%
+TRAIN = False  # True: train all models here and now. False: for lbpe take what this training left in the course
 models = {}
 
 
@@ -78,8 +79,13 @@ def train(task, pe, layers=1, **options):
     with seeded(0, "weights"):  # the same first weights at every run
         embedding = embeddings.build(pe, own, width=64, heads=8, max_scale=W)
         model = lgcourse.Transformer(len(own.vocabulary), embedding, layers, width=64, heads=8)
-    run = lgcourse.fit(model, own, range(1, 11), seed=0, device="cpu", **options)
-    print(f"{task}, {pe}: {run.steps} updates in {run.seconds:.0f} s")
+
+    def fit():
+        return lgcourse.fit(model, own, range(1, 11), seed=0, device="cpu", **options)
+
+    stored = pe.startswith("lbpe")  # they train longest
+    run = shipped.load_or_train(f"10-{task}-{pe}", model, fit, again=TRAIN) if stored else fit()
+    print(f"{task}, {pe}: {run.steps} updates, last loss {run.losses[run.steps]:.4f}")
     models[task, pe] = model.eval()
 
 
@@ -286,13 +292,14 @@ prediction = {
 # %% [markdown]
 # ## 5. The experiment
 #
-# The next cell takes about 30 seconds.
+# The next cell takes about 30 seconds with `TRAIN = True`. As it stands, it takes the weights that the same training left when the course
+# was made, and so do the next two.
 
 # %%
 train("parity", "lbpe", steps=1400)
 
 # %% [markdown]
-# The next cell takes about 25 seconds.
+# The next cell takes about 25 seconds if it trains.
 
 # %%
 train("mirror", "lbpe", steps=1400)
@@ -310,7 +317,7 @@ for task in the_tasks:
 # Compare with the pictures of section 2. Nobody wrote these formulas down. In the library's version the cells (form, value) that a head uses are chosen once the
 # shares are sharp, all other keys are shut out, and at the end the cells that can be spared are dropped. Lesson 11 looks at that more closely.
 #
-# The next cell trains the small network in place of the forms. It takes about 20 seconds.
+# The next cell trains the small network in place of the forms. It takes about 20 seconds if it trains.
 
 # %%
 train("mirror", "lbpe-mlp", steps=1400)

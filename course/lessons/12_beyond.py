@@ -407,7 +407,8 @@ print("exact match:", scores["rpe"], "; you said", capstone_prediction["rpe"])
 figure_html(curve_figure(scores, train_scale=10, title="differences"))
 
 # %% [markdown]
-# Now yours. Copy the class, give it another name, and change segments, families and answer. Some ideas: the largest digit so far; every second symbol;
+# Now yours. On the command line, `lgcourse new-task NAME` makes a folder with such a class to change, and a script that checks it, predicts,
+# trains, tries a proof and writes a page. Or stay here: copy the class, give it another name, and change segments, families and answer. Some ideas: the largest digit so far; every second symbol;
 # two words merged; a running product modulo 10; comparing two numbers. If `check_circuit` complains, it names the step that is wrong. If theory says
 # that it fails, read why before you train: is it the number of operators, or the relation?
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import socket
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
@@ -50,8 +51,34 @@ def test_there_is_an_exercise_for_each_lesson_and_questions_for_each_exercise():
     assert [int(path.name[:2]) for path in EXERCISES] == exercises()
 
 
+@pytest.fixture
+def elsewhere(tmp_path, monkeypatch):
+    """Stand in an empty folder without a network; nothing may be left in the folder."""
+
+    def refuse(*_):
+        raise OSError("there is no network here")
+
+    monkeypatch.chdir(tmp_path)
+    for name in ("connect", "connect_ex"):
+        monkeypatch.setattr(socket.socket, name, refuse)
+    yield
+    assert list(tmp_path.iterdir()) == []
+
+
+@named([path for path in LESSONS if path.stem[:2] in ("01", "03", "04", "05", "11")])
+def test_a_lesson_without_long_training_runs_anywhere(path, elsewhere):
+    run(path, lesson)
+
+
+@named(LESSONS)
+def test_a_lesson_names_no_file_beside_it(path):
+    code = "\n".join(cell.source for cell in cells(path, lesson) if cell.kind == "code")
+    assert not re.search(r"\bopen\(|Path\(\"|getcwd|chdir|\.\./|https?://|urlopen|requests", code)
+    assert "mkdtemp" in code or "Path(" not in code
+
+
 @named(EXERCISES)
-def test_an_unfilled_exercise_runs_to_its_end(path, capsys):
+def test_an_unfilled_exercise_runs_to_its_end(path, capsys, elsewhere):
     run(path, student)
     out = capsys.readouterr().out
     asked = questions(int(path.name[:2]))
@@ -62,7 +89,7 @@ def test_an_unfilled_exercise_runs_to_its_end(path, capsys):
 
 
 @named(EXERCISES)
-def test_the_solutions_get_full_marks_at_other_seeds_too(path, capsys):
+def test_the_solutions_get_full_marks_at_other_seeds_too(path, capsys, elsewhere):
     space = run(path, solution)
     out = capsys.readouterr().out
     assert "nothing left to do here" in out and "WRONG" not in out

@@ -24,7 +24,7 @@ def widths(*rows):
         (ONES, ONES),
         (ONES, dict(ONES), ONES),
         (FALLS, {1: 0.2, 5: 0.4, 9: 0.01}),
-        (ONES, {5: 1, 9: 1}),
+        (ONES, {5: 1.0, 9: 1.0}),
     ],
 )
 def test_a_covered_curve_is_broader_than_what_covers_it(rows):
