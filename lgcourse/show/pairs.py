@@ -116,7 +116,7 @@ def relation_data(relation: Any, task: Any, scales: Sequence[Scale]) -> Relation
     if not isinstance(relation, Relation):
         raise InputError(f"a relation is a Relation or its name, got {type(relation).__name__}")
     first, second = (_triangle(relation, task, scale) for scale in scales)
-    shown, unit = _styles(relation, torch.cat([first.ids.flatten(), second.ids.flatten()]))
+    shown, unit = _styles(relation, torch.cat([first.ids.flatten(), second.ids.flatten()])[None])
     title = f"{relation.name}, task {task.name}"
     return RelationData(title, (first, second), shown, unit, relation.other)
 

@@ -85,7 +85,7 @@ def step_data(task: Any, scale: Scale, step: int, seed: int = 0) -> StepData:
     >>> from lgcourse import tasks
     >>> data = step_data(tasks.get("parity-cot"), 4, 3)
     >>> data.operator, [(data.names[r.position], r.role.label) for r in data.reads]
-    ('xor', [('y2', 'before'), ('x3', 'bit')])
+    ('add', [('y2', 'before'), ('x3', 'next')])
     """
     steps = steps_at(task, scale)
     if isinstance(step, bool) or not isinstance(step, int) or not 1 <= step <= len(steps):
