@@ -360,9 +360,7 @@ class _Rounding:
         active = hidden + 1.13 * (self.w1 * went + own)
         came = came + gamma(4 * self.width + 2) * (self.w2_rough * active + self.b2)
         both = (start + came) * (1 + U) + U * (whole + written)
-        last, normed = self._norm(
-            self.norms[1], whole + written, size + written, both, 1 / sigma
-        )
+        last, normed = self._norm(self.norms[1], whole + written, size + written, both, 1 / sigma)
         own = 2 * gamma(self.width + 4) * self.rows * (normed + last)
         return SAFETY * (self.apart * last + own)
 
