@@ -182,6 +182,7 @@ class Examination:
     certificate: Certificate
     setting: Setting | None = None
     found: list[tuple[Signature, Tuples, Outcome]] = field(default_factory=list)
+    wrong: Counterexample | None = None
 
 
 def examine(
@@ -285,7 +286,7 @@ def _conclude(model, task, setting: Setting, whole: Examination) -> None:
             "rounding can change"
         )
         return
-    found = _first_wrong(model, task, setting, whole.found)
+    found = whole.wrong = _first_wrong(model, task, setting, whole.found)
     if found is not None:
         made.verdict, made.reason = "wrong", "a step answers wrongly on a tuple of tokens"
         made.counterexample = found.text(task)

@@ -8,10 +8,10 @@ share p_w of them the token w. Relative to the strongest known role, a head give
 
 with s_w the content score of the query and token w, a finite table. So what a head writes is
 (sum_r a_r v_r + psi sum_w p_w exp(s_w) v_w) / (sum_r a_r + psi sum_w p_w exp(s_w)): a
-linear-fractional image of the simplex of all p, hence the convex hull of the images of its corners,
-and each corner is a filling with one token. The weights a_r of known keys that are no strongest role
-depend on L as well, (L + 1)^(8 (table[r] - table[role])); over a range of L they lie between two
-values, and a ball around the head's output covers what that changes.
+linear-fractional image of the simplex of all p, hence the convex hull of the images of its
+corners, and each corner is a filling with one token. The weights a_r of known keys that are no
+strongest role depend on L as well, (L + 1)^(8 (table[r] - table[role])); over a range of L they lie
+between two values, and a ball around the head's output covers what that changes.
 
 From there the set is carried to the logits: every quantity below is an interval, or the least value
 of a linear function on the set. Layer norm divides by a number whose range is bounded; GELU lies

@@ -7,14 +7,12 @@ import pytest
 import torch
 
 from lgcourse import Transformer, embeddings, tasks
-from lgcourse.certify import certify, check, leak, soft
+from lgcourse.certify import certify, leak, soft
 from lgcourse.certify.certificate import Certificate
 from lgcourse.certify.checker import check_model
-from lgcourse.certify.leak import Cells, LeakBound, lines_around_gelu, log_psi
-from lgcourse.certify.program import program
+from lgcourse.certify.leak import Cells, lines_around_gelu, log_psi
 from lgcourse.certify.signatures import Setting, shape_at, signatures
 from lgcourse.certify.tuples import tuples
-from lgcourse.errors import InputError
 from lgcourse.training import Settings, build_model, fit
 
 INF = float("inf")
