@@ -79,6 +79,10 @@ def train(
     until_certified: Annotated[
         bool, typer.Option("--until-certified", help="end with the first certificate")
     ] = False,
+    add_counterexamples: Annotated[
+        bool,
+        typer.Option("--add-counterexamples", help="train on what --until-certified finds wrong"),
+    ] = False,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda")] = "auto",
     out: Annotated[str | None, typer.Option(help="run folder; default: a new one in runs/")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="go on with the run in --out")] = False,
@@ -112,6 +116,7 @@ def train(
         dropout=dropout,
         pe_options=parse_values(pe_option or []),
         until_certified=until_certified,
+        add_counterexamples=add_counterexamples,
     )
     if until_certified:
         from lgcourse.certify import until_certified as check_for

@@ -26,6 +26,7 @@ from typing import Any
 
 import torch
 
+from lgcourse.certify import soft
 from lgcourse.certify.admission import broken_promise, obstacle
 from lgcourse.certify.agreement import compare_answers, unlike_circuit
 from lgcourse.certify.cases import CaseLimitError
@@ -60,9 +61,9 @@ class Certificate:
     """What is known of one trained model.
 
     Args:
-        certified: whether it is proved exact at all ``scales``.
-        verdict: ``"certified"``, ``"wrong"`` (there is a counterexample), ``"tested, not
-            certified"``, or ``"refused"``.
+        certified: whether it is proved exact at every scale of the task.
+        verdict: ``"certified"``, ``"certified up to a scale"``, ``"wrong"`` (there is a
+            counterexample), ``"tested, not certified"``, or ``"refused"``.
         signatures, tuples: how many kinds of steps there are, and tuples of tokens that were run.
         margin: smallest difference between the right logit and the best wrong one, in float64; 0
             where nothing was run.
@@ -75,6 +76,9 @@ class Certificate:
         relation: the terms of each head, as data.
         rows: one entry per signature.
         notes: what was over-approximated, and other remarks.
+        leak: where other keys keep some attention: up to how many ``keys`` all is proved (None:
+            every number), the ``largest`` scale that this makes, the number of ``ranges`` that were
+            looked at, and for some numbers of keys the largest ``weight`` of all others in a head.
         samples: sequences that were tested, where there is no proof.
         seconds: time that it took.
         versions: what it was made with.
@@ -95,6 +99,7 @@ class Certificate:
     relation: list[list[dict[str, Any]]] = field(default_factory=list)
     rows: list[dict[str, Any]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    leak: dict[str, Any] = field(default_factory=dict)
     samples: int = 0
     seconds: float = 0.0
     versions: dict[str, str] = field(default_factory=versions)
@@ -105,7 +110,8 @@ class Certificate:
 
     def lines(self) -> list[str]:
         """Return it as lines for people."""
-        lines = [f"{self.task}: {self.verdict}" + (f", {self.scales}" if self.certified else "")]
+        proved = self.certified or self.leak.get("largest")
+        lines = [f"{self.task}: {self.verdict}" + (f", {self.scales}" if proved else "")]
         for row in self.rows:
             lines.append(
                 f"  {row['operator']}, first at scale {row['scale']}: step {row['t']} reads "
@@ -117,6 +123,9 @@ class Certificate:
                 f"{self.signatures} signatures, {self.tuples:,} tuples, smallest margin "
                 f"{self.margin:.3f}, rounding bound {self.error:.3f}"
             )
+        if self.leak:
+            shares = [f"{keys}: {share:.2g}" for keys, share in self.leak["weight"].items()]
+            lines.append(f"largest weight of other keys, by number of keys: {', '.join(shares)}")
         lines.append(f"because {self.reason}")
         if self.counterexample is not None:
             text = self.counterexample  # whole in the JSON, where it can be replayed
@@ -173,6 +182,7 @@ class Examination:
     certificate: Certificate
     setting: Setting | None = None
     found: list[tuple[Signature, Tuples, Outcome]] = field(default_factory=list)
+    wrong: Counterexample | None = None
 
 
 def examine(
@@ -184,7 +194,8 @@ def examine(
     made = whole.certificate
     was_training = getattr(model, "training", False)
     try:
-        made.reason = obstacle(model, task) or ""
+        hard = soft.hardened(model)
+        made.reason = obstacle(hard or model, task) or ""
         if not made.reason:
             model.eval()
             on_cpu = next(model.parameters()).device.type == "cpu"
@@ -203,7 +214,8 @@ def examine(
 def _examine(model, task, limit: int, whole: Examination) -> None:
     """Check the hypotheses of the theorem one after the other."""
     made = whole.certificate
-    terms = model.embedding.named_terms()
+    twin = soft.hardened(model)
+    terms = (twin or model).embedding.named_terms()
     made.relation = [[term_data(term) for term in head] for head in terms]
     made.sha256 = {"weights": weights_hash(model), "relation": data_hash(made.relation)}
     layers = len(model.blocks) * model.loops
@@ -215,13 +227,14 @@ def _examine(model, task, limit: int, whole: Examination) -> None:
     setting = whole.setting = Setting.of(task, heads)
     if setting.largest is not None:
         made.scales = f"every scale up to {setting.largest}, the width of the layout"
-    embedding = copy.deepcopy(model).double().cpu().embedding
+    embedding = copy.deepcopy(twin or model).double().cpu().embedding
     compared = compare_answers(task)
     made.reason = (
         unlike_circuit(task)
         or compared.wrong
         or uncovered(setting)
         or broken_promise(embedding, heads, task)
+        or (twin and soft.unlike_soft(model, twin, task))
         or ""
     )
     if made.reason:
@@ -233,6 +246,9 @@ def _examine(model, task, limit: int, whole: Examination) -> None:
     for kind in kinds:
         tables.append(tuples(setting, kind.shape, left))
         left -= len(tables[-1].tokens)
+    if twin is not None:
+        whole.setting = None  # no finite table
+        return _conclude_soft(model, task, setting, made, list(zip(kinds, tables, strict=True)))
     whole.found = list(_run(model, task, setting, kinds, tables))
     _conclude(model, task, setting, whole)
 
@@ -270,7 +286,7 @@ def _conclude(model, task, setting: Setting, whole: Examination) -> None:
             "rounding can change"
         )
         return
-    found = _first_wrong(model, task, setting, whole.found)
+    found = whole.wrong = _first_wrong(model, task, setting, whole.found)
     if found is not None:
         made.verdict, made.reason = "wrong", "a step answers wrongly on a tuple of tokens"
         made.counterexample = found.text(task)
@@ -286,6 +302,58 @@ def _conclude(model, task, setting: Setting, whole: Examination) -> None:
             "a step answers wrongly on a tuple of tokens, but no instance was found that leads to "
             "it: the tuple may be one that only the over-approximation allows"
         )
+
+
+def _conclude_soft(model, task, setting: Setting, made: Certificate, steps) -> None:
+    """Cover the lengths of each signature by ranges, see `lgcourse.certify.soft`."""
+    exact = copy.deepcopy(model).double().cpu()
+    bound, marks = soft.prepare(exact, setting)
+    keys = float("inf") if setting.largest is None else task.length(task.scale_of(setting.largest))
+    weight: dict[int, float] = {}
+    looked, open_ = 0, []
+    for kind, table in sorted(steps, key=lambda step: len(step[1].tokens)):
+        ids, more = soft.known_keys(setting, exact.embedding.relation, kind, marks)
+        soft.compare_with_model(exact, task, setting, bound, ids, more, kind, table)
+        left = soft.CELLS - looked
+        found = soft.reach(bound, ids, more, kind, table, keys, left)
+        looked, keys = looked + found.cells, min(keys, found.keys)
+        open_ += [(kind, tuple(table.tokens[r].tolist()), at) for r, at in found.open]
+        weight |= {k: max(share, weight.get(k, 0.0)) for k, share in found.share.items()}
+        if found.margin < float("inf"):
+            outcome = Outcome(len(table.tokens), 0, found.margin, found.error, table.expected, [])
+            made.rows.append(_row(task, setting, kind, table, outcome))
+            made.tuples += len(table.tokens)
+    if made.rows:
+        least = min(made.rows, key=lambda row: row["margin"] - row["error"])
+        made.margin, made.error = least["margin"], least["error"]
+    every = setting.largest is not None or keys == float("inf")
+    largest = 0 if every else soft.largest_scale(task, keys)
+    made.leak = {"keys": None if every else int(keys), "largest": None if every else largest}
+    made.leak |= {"ranges": looked, "weight": {str(k): weight[k] for k in sorted(weight)}}
+    if every:
+        made.certified, made.verdict = True, "certified"
+        made.reason = (
+            "for every number of keys, and whatever the other keys hold, the right logit stays "
+            "largest, by more than float32 rounding can change"
+        )
+        made.notes.append("beyond 2^24 keys, rounding is counted as if there were 2^24")
+        return
+    _not_at_every_length(model, task, setting, made, bound, open_)
+
+
+def _not_at_every_length(model, task, setting, made: Certificate, bound, open_) -> None:
+    largest, keys = made.leak["largest"], made.leak["keys"]
+    open_ = sorted(open_, key=lambda one: one[2])
+    found = shortest(model, task, setting) or soft.attack(model, task, setting, bound, open_)
+    upto = f"with {keys + 1:,} keys, the margin of a step is not shown to cover the leak"
+    made.scales = f"every scale up to {largest:,}"
+    if found is not None:
+        made.verdict, made.counterexample = "wrong", found.text(task)
+        made.reason = f"{upto}; and at scale {found.scale} an instance is answered wrongly"
+    elif largest:
+        made.verdict, made.reason = "certified up to a scale", upto
+    else:
+        _test(model, task, made, upto)
 
 
 def _first_wrong(model, task, setting, found) -> Counterexample | None:

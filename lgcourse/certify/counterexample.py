@@ -92,7 +92,7 @@ def realise(
     """
     source = generator(0, "counterexample")
     for scale in _scales(task, sizes_of(signature.scale)):
-        for positions in _steps(setting, signature, scale):
+        for positions in shape_steps(setting, signature, scale):
             for prompt in _prompts(task, setting, scale, positions, values, source):
                 found = replay(model, task, prompt, scale)
                 if found is not None:
@@ -109,7 +109,7 @@ def _scales(task, least: tuple[int, ...]) -> Iterator[Scale]:
             yield scale
 
 
-def _steps(setting: Setting, signature: Signature, scale: Scale) -> Iterator[tuple[int, ...]]:
+def shape_steps(setting: Setting, signature: Signature, scale: Scale) -> Iterator[tuple[int, ...]]:
     """Yield the positions of the places at each step of a scale that has the signature."""
     sizes = sizes_of(scale)
     family = setting.families[signature.shape.family]

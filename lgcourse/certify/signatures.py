@@ -13,11 +13,11 @@ of them occurs. `lgcourse.certify.cases` discharges it: all that a signature say
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from lgcourse.certify.cases import LIMIT, Case, explore
-from lgcourse.certify.integers import Row, System, add, feasible, point
+from lgcourse.certify.integers import Row, System, add, feasible, least, point
 from lgcourse.relations.affine import Affine
 from lgcourse.relations.base import Scale
 from lgcourse.relations.forms import Term
@@ -80,12 +80,14 @@ class Signature:
         shape: what all its steps share.
         scale, t: the smallest scale and step; sizes are a tuple where the task has several.
         positions: where the places stand there.
+        fewest: the least number of keys that one of its steps can see, at any scale.
     """
 
     shape: Shape
     scale: Scale
     t: int
     positions: tuple[int, ...]
+    fewest: int = 0
 
 
 @dataclass(frozen=True)
@@ -177,8 +179,10 @@ def signatures(setting: Setting, limit: int = LIMIT) -> list[Signature]:
         for (shape, positions), case in explore(program, region, 1 + setting.sizes, limit):
             new = _smallest(setting, run, case, shape, positions)
             old = found.get(shape)
-            if old is None or _order(new) < _order(old):
-                found[shape] = new
+            if old is not None:
+                fewest = min(new.fewest, old.fewest)
+                new = replace(min(new, old, key=_order), fewest=fewest)
+            found[shape] = new
     return sorted(found.values(), key=_order)
 
 
@@ -216,7 +220,8 @@ def _smallest(setting, run, case: Case, shape: Shape, positions: Sequence[Row]) 
     x = values[1 + setting.sizes]
     t = run.family.first(sizes=scale) + run.family.step * x
     at = values[2 + setting.sizes :]
-    return Signature(shape, scale if setting.sizes > 1 else scale[0], t, at)
+    fewest = 1 + least(case.region, positions[shape.query], 0)
+    return Signature(shape, scale if setting.sizes > 1 else scale[0], t, at, fewest)
 
 
 class _Program:

@@ -46,7 +46,7 @@ def train_run(
     progress: Callable[[Trainer], None] | None = None,
     testing: Callable[[Any], None] | None = None,
     picture: Callable[[Settings, Table], bytes] | None = None,
-    check_for: Callable[[Any], Callable[[Trainer], bool]] | None = None,
+    check_for: Callable[..., Callable[[Trainer], bool]] | None = None,
 ) -> dict[str, Any]:
     """Train, evaluate and store one run.
 
@@ -86,7 +86,7 @@ def train_run(
                 list(task.scales(task.scale_of(settings.train_scale))),
                 settings.steps,
                 settings.seed,
-                on_check=check_for(task) if settings.until_certified and check_for else None,
+                on_check=_check(settings, task, check_for),
                 batch=settings.batch,
                 learning_rate=settings.learning_rate,
                 precision=settings.precision,
@@ -108,6 +108,15 @@ def train_run(
     if picture is not None:
         write_aside(folder.path / "curve.png", picture(settings, table))
     return _finish(folder, settings, task, model, run, table)
+
+
+def _check(settings: Settings, task, check_for):
+    """Return the check of a training, or None."""
+    if not settings.until_certified or check_for is None:
+        return None
+    if settings.add_counterexamples:
+        return check_for(task, add_counterexamples=True)
+    return check_for(task)
 
 
 def load_run(path: str | Path) -> LoadedRun:
@@ -251,6 +260,8 @@ def _finish(folder: RunFolder, settings, task, model, run: Run, table: Table) ->
     }
     if settings.until_certified:
         result["certified"] = run.stopped
+    if settings.add_counterexamples:
+        result["counterexamples"] = run.counterexamples
     weights = {k: v.detach().cpu().contiguous() for k, v in model.state_dict().items()}
     digest = folder.write_model(save(weights))
     folder.write(

@@ -54,6 +54,9 @@ class Settings:
         pe_options: options of the embedding, for instance ``{"pairing": "interleaved"}``.
         until_certified: whether training ends with the first certificate, see `lgcourse.certify`.
 
+        add_counterexamples: whether instances of training scales that the certificate shows to be
+            wrong join the training data; only with ``until_certified``.
+
     Where ``steps``, ``layers`` or ``learning_rate`` is 0, the embedding's ``recommended`` value is
     taken.
     """
@@ -80,6 +83,7 @@ class Settings:
     dropout: float = 0.0
     pe_options: dict[str, Any] = field(default_factory=dict)
     until_certified: bool = False
+    add_counterexamples: bool = False
 
     def __post_init__(self):
         for name, (least, most) in BOUNDS.items():
@@ -99,6 +103,10 @@ class Settings:
         for name in self.pe_options:
             if name in GIVEN:
                 raise InputError(f"'{name}' is no --pe-option: {GIVEN[name]}")
+        if self.add_counterexamples and not self.until_certified:
+            raise InputError(
+                "add_counterexamples needs until_certified: a certificate finds the counterexamples"
+            )
         if not self.test_scales:
             raise InputError("test_scales is empty; give at least one scale, for instance 10,20")
         for scale in self.test_scales:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from lgcourse.embeddings.base import PositionEmbedding
 from lgcourse.errors import InputError, whole_number
 from lgcourse.model.generation import last_logits
-from lgcourse.relations.base import Scale
+from lgcourse.relations.base import Scale, sizes_of
 from lgcourse.tasks.base import Batch
 from lgcourse.training.device import choose_device, one_thread
 from lgcourse.training.seeds import generator
@@ -35,6 +35,7 @@ class Run:
         seconds: time of training, checks not included.
         losses: step -> loss, the first, every tenth and the last.
         stopped: whether ``on_check`` ended the run early.
+        counterexamples: how many prompts joined the training data, see `Trainer.add`.
     """
 
     model: nn.Module
@@ -42,6 +43,7 @@ class Run:
     seconds: float = 0.0
     losses: dict[int, float] = field(default_factory=dict)
     stopped: bool = False
+    counterexamples: int = 0
 
 
 def fit(
@@ -102,15 +104,21 @@ def fit(
     trainer = Trainer(model, task, scales, steps, seed, batch, learning_rate, precision, device)
     if state is not None:
         trainer.restore(state)
+
+    def check() -> None:
+        if on_check is not None and trainer.step and trainer.step % check_every == 0:
+            trainer.stopped = bool(on_check(trainer))
+
     with one_thread():
+        check()  # a state is stored before the check of its step
         while trainer.step < steps and not trainer.stopped:
             trainer.update()
             if progress is not None:
                 progress(trainer)
-            if on_check is not None and trainer.step % check_every == 0:
-                trainer.stopped = bool(on_check(trainer))
+            check()
     trainer.average.copy_to(model)
-    return Run(model, trainer.step, trainer.seconds, trainer.losses, trainer.stopped)
+    found = sum(map(len, trainer.found.values()))
+    return Run(model, trainer.step, trainer.seconds, trainer.losses, trainer.stopped, found)
 
 
 class Trainer:
@@ -134,13 +142,14 @@ class Trainer:
         self.seed, self.tests = seed, list[Batch]()
         self.step, self.seconds, self.stopped = 0, 0.0, False
         self.losses: dict[int, float] = {}
+        self.found: dict[Scale, Tensor] = {}  # prompts that were answered wrongly, [k p]
 
     def update(self) -> None:
         """Make one update on a fresh batch of one scale."""
         start = time.perf_counter()
         self.model.train()
         pick = int(torch.randint(len(self.scales), (), generator=self.source))
-        batch = self.task.sample(self.scales[pick], self.batch, self.source)
+        batch = self.with_found(self.task.sample(self.scales[pick], self.batch, self.source))
         self._set_rate()
         for position in self.positions:
             position.anneal(self.step / self.steps, self.source, self.worst_loss)
@@ -154,6 +163,26 @@ class Trainer:
         if self.step % 10 == 0 or self.step in (1, self.steps):
             self.losses[self.step] = loss.item()
         self.seconds += time.perf_counter() - start
+
+    def add(self, scale: Scale, prompt: Tensor) -> bool:
+        """Let a prompt join all later batches of its scale; return whether it is a new one.
+
+        Prompts of scales that are not trained are left out: training stays on its scales.
+        """
+        known = self.found.get(scale, prompt.new_zeros(0, len(prompt)))
+        if scale not in self.scales or bool((known == prompt).all(1).any()):
+            return False
+        self.found[scale] = torch.cat([known, prompt[None]])
+        return True
+
+    def with_found(self, batch: Batch) -> Batch:
+        """Return a batch whose first rows, a quarter at most, are the newest found prompts."""
+        found = self.found.get(batch.scale)
+        if found is None:
+            return batch
+        rows = self.task.batch(found[-max(1, self.batch // 4) :], batch.scale).tokens
+        tokens = torch.cat([rows, batch.tokens[len(rows) :]])
+        return Batch(tokens, batch.answer, batch.scale)
 
     def loss(self, batch) -> Tensor:
         """Return the mean cross-entropy of the scored tokens, in nats."""
@@ -208,6 +237,8 @@ class Trainer:
         state["seconds"] = torch.tensor(self.seconds, dtype=torch.float64)
         state["loss.steps"] = torch.tensor(list(self.losses), dtype=torch.int64)
         state["loss.values"] = torch.tensor(list(self.losses.values()), dtype=torch.float64)
+        for scale, prompts in self.found.items():
+            state["found." + "x".join(map(str, sizes_of(scale)))] = prompts
         return {k: v.detach().cpu().clone().contiguous() for k, v in state.items()}
 
     def restore(self, state: dict[str, Tensor]) -> None:
@@ -231,6 +262,9 @@ class Trainer:
         self.step, self.seconds = int(state["step"]), float(state["seconds"])
         steps, values = state["loss.steps"].tolist(), state["loss.values"].tolist()
         self.losses = dict(zip(steps, values, strict=True))
+        for name, prompts in _under(state, "found.").items():
+            sizes = tuple(map(int, name.split("x")))
+            self.found[sizes if len(sizes) > 1 else sizes[0]] = prompts
 
 
 class Average:

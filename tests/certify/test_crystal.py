@@ -19,9 +19,8 @@ def soft():
     return task, model.eval()
 
 
-def test_a_soft_model_is_refused_and_its_crystal_is_certified(soft):
+def test_the_crystal_of_a_soft_model_is_certified(soft):
     task, model = soft
-    assert certify(model, task).verdict == "refused"
     made = crystallise(model, task, range(1, 11))
     assert certify(made.model, task).certified
     assert max(made.changed.values()) == 0 and len(made.lines()) == 11
