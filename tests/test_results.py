@@ -1,4 +1,4 @@
-"""Stored results and the tables made from them are in step, and the issue's commands made them."""
+"""Stored results and the tables made from them are in step, and the listed commands made them."""
 
 import json
 from pathlib import Path

@@ -74,7 +74,9 @@ def open_page(browser, request):
         )
         page.on(
             "request",
-            lambda r: problems.append(f"asks the network for {r.url}") if is_outside(r.url) else None,
+            lambda r: (
+                problems.append(f"asks the network for {r.url}") if is_outside(r.url) else None
+            ),
         )
         return page
 
@@ -176,7 +178,11 @@ def lab_command(port: int) -> list[str]:
     return [
         *("-m", "jupyterlab", "--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1"),
         *(f"--ServerApp.port={port}", "--ServerApp.port_retries=0"),
-        *("--IdentityProvider.token=", "--ServerApp.password=", "--ServerApp.disable_check_xsrf=True"),
+        *(
+            "--IdentityProvider.token=",
+            "--ServerApp.password=",
+            "--ServerApp.disable_check_xsrf=True",
+        ),
         "--LabApp.extension_manager=readonly",
     ]
 
