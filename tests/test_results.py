@@ -5,6 +5,7 @@ from pathlib import Path
 
 import faults
 import first_slice
+import grading
 import learned_relations
 import linear_cost
 import long
@@ -49,6 +50,7 @@ def test_a_changed_row_changes_the_table(change):
         ("benchmarks/RESULTS.md", "learned_relations", learned_relations.with_details),
         ("benchmarks/RESULTS.md", "scale_hint", scale_hint.with_table),
         ("benchmarks/RESULTS.md", "two_layers", two_layers.with_table),
+        ("benchmarks/RESULTS.md", "grading", grading.with_table),
         ("benchmarks/RESULTS.md", "faults", faults.with_table),
     ],
 )
