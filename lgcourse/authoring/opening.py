@@ -41,10 +41,7 @@ if "google.colab" in sys.modules or "BINDER_SERVICE_HOST" in os.environ:
     elif missing:
         import subprocess
 
-        # builds of torch for machines without a GPU are smaller; where torch is, it stays
-        wheels = ["--extra-index-url", "https://download.pytorch.org/whl/cpu"]
-        install = [sys.executable, "-m", "pip", "install", "--quiet", *wheels, *missing]
-        subprocess.run(install, check=True)
+        subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", *missing], check=True)
         importlib.invalidate_caches()"""
 
 

@@ -10,7 +10,9 @@ import re
 import shutil
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from unittest.mock import patch
 
 from lgcourse.errors import InputError
 from lgcourse.lab import course_root
@@ -67,14 +69,10 @@ def train_lesson(number: int, folder: Path, wanted: Callable[[str], bool] = lamb
         made.append(name)
         return done
 
-    usual, make_run = shipped.load_or_train, shipped.load_or_run
-    shipped.load_or_train, shipped.load_or_run = train, run
-    try:
-        exec(compile(SWITCH.sub("TRAIN = True", code), path.name, "exec"), {"__name__": "lesson"})
-    except Enough:
-        pass
-    finally:
-        shipped.load_or_train, shipped.load_or_run = usual, make_run
+    make_run = shipped.load_or_run
+    trained = SWITCH.sub("TRAIN = True", code)
+    with patch.multiple(shipped, load_or_train=train, load_or_run=run), suppress(Enough):
+        exec(compile(trained, path.name, "exec"), {"__name__": "lesson"})
     return made
 
 

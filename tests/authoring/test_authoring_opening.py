@@ -57,9 +57,9 @@ class Place:
         exec(compile(setup.source, "setup", "exec"), {})
         asked = []
         for (command,), options in self.started:
-            assert command[:4] == [sys.executable, "-m", "pip", "install"]
+            assert command[:5] == [sys.executable, "-m", "pip", "install", "--quiet"]
             assert options == {"check": True}
-            asked.append(command[command.index("--extra-index-url") + 2 :])
+            asked.append(command[5:])
         return asked
 
 
