@@ -21,10 +21,14 @@ FLAGS = [
     *("--no-sandbox", "--disable-gpu", "--disable-background-networking"),
     *("--disable-component-update", "--disable-sync", "--no-first-run"),
 ]
+PATIENCE = 120_000  # milliseconds; for machines that are busy with other things
 # What a browser says about itself, not about a page.
-NOISE = re.compile(r"favicon|ERR_INTERNET_DISCONNECTED|Autofocus processing was blocked")
+NOISE = re.compile(r"favicon|Autofocus processing was blocked")
 SETTINGS = {  # of JupyterLab: all cells are in the page, also those out of sight
-    "@jupyterlab/notebook-extension:tracker": {"windowingMode": "none"},
+    "@jupyterlab/notebook-extension:tracker": {
+        "windowingMode": "none",
+        "autoStartDefaultKernel": True,
+    },
     "@jupyterlab/docmanager-extension:plugin": {"autosave": False},
     "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False},
 }
@@ -57,53 +61,80 @@ def browser():
         browser.close()
 
 
-@pytest.fixture
-def open_page(browser, request):
-    """Open pages; at the end, none may have said that something went wrong."""
-    contexts, problems = [], []
+class Pages:
+    """The open pages of some tests, and what went wrong on them."""
 
-    def new(**options):
-        context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
-        context.set_default_timeout(60_000)
-        contexts.append(context)
+    def __init__(self, browser):
+        self.browser, self.contexts, self.problems = browser, [], []
+
+    def open(self, url, **options):
+        """Open an address in a window of its own; return its page."""
+        context = self.browser.new_context(
+            **{"viewport": {"width": 1280, "height": 900}, **options}
+        )
+        context.set_default_timeout(PATIENCE)
+        self.contexts.append(context)
         page = context.new_page()
-        page.on("pageerror", lambda error: problems.append(f"page: {error}"))
+        page.on("pageerror", lambda error: self._note(f"page: {error}"))
         page.on(
-            "console",
-            lambda m: problems.append(f"console: {m.text}") if m.type == "error" else None,
+            "console", lambda m: self._note(f"console: {m.text}") if m.type == "error" else None
         )
-        page.on(
-            "request",
-            lambda r: (
-                problems.append(f"asks the network for {r.url}") if is_outside(r.url) else None
-            ),
-        )
+        page.on("request", lambda r: self._note(f"asks for {r.url}") if outside(r.url) else None)
+        page.goto(url)
         return page
 
-    yield new
-    failed = getattr(request.node, "failed", False)
-    problems = [problem for problem in problems if not NOISE.search(problem)]
-    if failed or problems:
+    def _note(self, problem):
+        if not NOISE.search(problem):
+            self.problems.append(problem)
+
+    def close(self):
+        """Close all windows."""
+        for context in self.contexts:
+            context.close()
+        self.contexts.clear()
+
+    def shoot(self, name):
+        """Keep a picture of every page."""
         folder = Path(os.environ.get("SCREENSHOTS", ROOT / "build" / "screenshots"))
         folder.mkdir(parents=True, exist_ok=True)
-        for c, context in enumerate(contexts):
-            for p, page in enumerate(context.pages):
-                name = re.sub(r"\W+", "-", request.node.name)
-                page.screenshot(path=folder / f"{name}-{c}-{p}.png", full_page=True)
-    for context in contexts:
-        context.close()
-    assert problems == []
+        for number, page in enumerate(page for context in self.contexts for page in context.pages):
+            path = folder / f"{re.sub(r'[^a-zA-Z0-9]+', '-', name).strip('-')}-{number}.png"
+            page.screenshot(path=path)
+            print(f"screenshot: {path}")
 
 
-def is_outside(url):
+def outside(url):
     """Return whether an address is one of another machine."""
     return not re.match(r"(http|ws)s?://(127\.0\.0\.1|localhost)[:/]|data:|blob:|file:|about:", url)
 
 
+@pytest.fixture(scope="module")
+def pages(browser):
+    """The pages of a module, closed at its end."""
+    pages = Pages(browser)
+    yield pages
+    pages.close()
+
+
+@pytest.fixture(autouse=True)
+def quiet(request):
+    """No page may say that something went wrong; a test that fails leaves screenshots."""
+    if "pages" not in request.fixturenames:
+        yield
+        return
+    pages = request.getfixturevalue("pages")
+    yield
+    problems, pages.problems = pages.problems, []
+    if getattr(request.node, "failed", False) or problems:
+        pages.shoot(request.node.name)
+    assert problems == []
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item, call):
+    """Let fixtures know that their test has failed."""
     report = yield
-    if report.when == "call" and report.failed:
+    if report.failed:
         item.failed = True
     return report
 
@@ -113,18 +144,19 @@ class Server:
 
     Args:
         folder: where its files lie; it has no other home.
-        command: gets the port, returns the arguments.
+        command: gets the port, returns the arguments of Python.
         ready: the path that answers once it has started.
+        settings: of JupyterLab, instead of those it has by default.
     """
 
-    def __init__(self, folder: Path, command, ready: str):
+    def __init__(self, folder, command, ready, settings=SETTINGS):
         self.folder, self.port = folder, free_port()
         home = folder / ".home"
-        lab = home / "config" / "labconfig"
-        lab.mkdir(parents=True)
-        (lab / "default_setting_overrides.json").write_text(json.dumps(SETTINGS))
-        self.environment = {
-            **{k: v for k, v in os.environ.items() if not k.startswith(("JUPYTER", "PYTEST"))},
+        (home / "config" / "labconfig").mkdir(parents=True)
+        overrides = home / "config" / "labconfig" / "default_setting_overrides.json"
+        overrides.write_text(json.dumps(settings))
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST")}
+        environment |= {
             "HOME": str(home),
             "JUPYTER_CONFIG_DIR": str(home / "config"),
             "JUPYTER_DATA_DIR": str(home / "data"),
@@ -137,26 +169,26 @@ class Server:
         self.process = subprocess.Popen(
             [sys.executable, *command(self.port)],
             cwd=folder,
-            env=self.environment,
+            env=environment,
             stdout=self.log,
             stderr=subprocess.STDOUT,
         )
         self.url = f"http://127.0.0.1:{self.port}"
         self._wait(ready)
 
-    def _wait(self, ready: str) -> None:
-        end = time.monotonic() + 90
+    def _wait(self, ready):
+        end = time.monotonic() + PATIENCE / 1000
         while time.monotonic() < end and self.process.poll() is None:
             try:
-                with urllib.request.urlopen(self.url + ready, timeout=60):
+                with urllib.request.urlopen(self.url + ready, timeout=PATIENCE / 1000):
                     return
             except OSError:
-                time.sleep(0.2)
+                time.sleep(0.2)  # nobody listens yet
         self.close()
         self.log.seek(0)
         raise AssertionError(f"the server did not start:\n{self.log.read()[-3000:]}")
 
-    def close(self) -> None:
+    def close(self):
         """End the program."""
         self.process.terminate()
         try:
@@ -166,24 +198,21 @@ class Server:
             self.process.wait()
 
 
-def free_port() -> int:
+def free_port():
     """Return a port that nobody listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
 
 
-def lab_command(port: int) -> list[str]:
+def lab_command(port, *more):
     """Return the arguments of a JupyterLab without token, browser or news."""
     return [
         *("-m", "jupyterlab", "--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1"),
         *(f"--ServerApp.port={port}", "--ServerApp.port_retries=0"),
-        *(
-            "--IdentityProvider.token=",
-            "--ServerApp.password=",
-            "--ServerApp.disable_check_xsrf=True",
-        ),
-        "--LabApp.extension_manager=readonly",
+        *("--IdentityProvider.token=", "--ServerApp.password="),
+        *("--LabApp.extension_manager=readonly", "--LabApp.expose_app_in_browser=True"),
+        *more,
     ]
 
 
@@ -193,5 +222,23 @@ def lab(tmp_path_factory):
     chromium_path()
     pytest.importorskip("jupyterlab", reason="needs JupyterLab: pip install 'lgcourse[course]'")
     server = Server(tmp_path_factory.mktemp("lab"), lab_command, "/api/status")
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="module")
+def lab_without_kernels(tmp_path_factory):
+    """JupyterLab that has no kernel to start: notebooks can be read only."""
+    chromium_path()
+    pytest.importorskip("jupyterlab", reason="needs JupyterLab: pip install 'lgcourse[course]'")
+
+    def command(port):
+        return lab_command(
+            port,
+            "--KernelSpecManager.ensure_native_kernel=False",
+            "--KernelSpecManager.allowed_kernelspecs=absent",
+        )
+
+    server = Server(tmp_path_factory.mktemp("reader"), command, "/api/status")
     yield server
     server.close()

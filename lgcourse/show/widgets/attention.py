@@ -9,7 +9,7 @@ import ipywidgets
 
 from lgcourse.errors import InputError
 from lgcourse.relations.base import sizes_of
-from lgcourse.show.attention import HEIGHT, attention_figure
+from lgcourse.show.attention import attention_figure
 from lgcourse.show.trained import small_run
 from lgcourse.show.widgets.html import Picture, box, choice, slider
 from lgcourse.show.widgets.task import check_scale, largest
@@ -62,7 +62,7 @@ def attention_viewer(run: Any = None, scale: int = 6) -> ipywidgets.VBox:
     of = choice("run", first, list(known.items()))
     head = choice("head", (1, 1), _heads(first))
     size, sample = slider("scale n", scale, 1, largest_of(first)), slider("sample", 1, 0, 20)
-    picture = Picture(HEIGHT)
+    picture = Picture()
     busy = False
 
     def draw(_=None) -> None:

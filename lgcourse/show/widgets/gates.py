@@ -7,7 +7,7 @@ from typing import Any
 import ipywidgets
 
 from lgcourse.errors import InputError, whole_number
-from lgcourse.show.gates import HEIGHT, Gates, gates_figure
+from lgcourse.show.gates import Gates, gates_figure
 from lgcourse.show.trained import small_run
 from lgcourse.show.widgets.html import Picture, box, choice, slider
 
@@ -37,7 +37,7 @@ def gates_viewer(gates: Any = None, head: int = 1, step: int = 1) -> ipywidgets.
     which = choice("head", head, list(range(1, gates.heads + 1)))
     at = slider("update", whole_number("step", step, 1, last), 1, last)
     at.step = max(1, gates.steps[1] - gates.steps[0]) if len(gates.steps) > 1 else 1
-    picture = Picture(HEIGHT)
+    picture = Picture()
 
     def draw(_=None) -> None:
         picture.show(lambda: gates_figure(gates, which.value, at.value))

@@ -8,7 +8,7 @@ from typing import Any
 import ipywidgets
 
 from lgcourse.errors import InputError
-from lgcourse.show.hint import FAR, HEIGHT, hint_data, hint_figure, hint_scores, hints_around
+from lgcourse.show.hint import FAR, hint_data, hint_figure, hint_scores, hints_around
 from lgcourse.show.widgets.attention import as_run, largest_of
 from lgcourse.show.widgets.html import Picture, box, slider
 from lgcourse.show.widgets.task import check_scale
@@ -41,7 +41,7 @@ def hint_explorer(run: Any = None, scale: int = 6, off: int = 0) -> ipywidgets.V
         raise InputError(f"the hint explorer shows hints off by -{FAR}..{FAR}, got {off!r}")
     size, wrong = slider("true scale n", scale, 1, most), slider("hint minus n", off, -FAR, FAR)
     sample = slider("sample", 1, 0, 20)
-    picture = Picture(HEIGHT)
+    picture = Picture()
 
     @lru_cache
     def scores(n: int) -> dict[int, float]:

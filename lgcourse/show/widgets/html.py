@@ -16,6 +16,7 @@ from lgcourse.errors import InputError
 
 DPI = 110
 QUICK = {"compress_level": 1}  # a third of the time of the usual level, for some more bytes
+FITS = ' style="max-width: 100%; height: auto"'  # a narrow page shrinks it, and keeps its shape
 
 
 def image_html(figure: Figure, dpi: int = DPI) -> str:
@@ -37,7 +38,7 @@ def image_html(figure: Figure, dpi: int = DPI) -> str:
     return _image(figure, dpi, {})
 
 
-def _image(figure: Figure, dpi: int, options: dict[str, Any]) -> str:
+def _image(figure: Figure, dpi: int, options: dict[str, Any], style: str = "") -> str:
     alt = getattr(figure, "alt", "")
     if not alt:
         raise InputError("the figure has no text alternative; set figure.alt")
@@ -47,7 +48,7 @@ def _image(figure: Figure, dpi: int, options: dict[str, Any]) -> str:
     data = base64.b64encode(buffer.getvalue()).decode()
     return (
         f'<img width="{width}" height="{height}" alt="{html.escape(alt)}" '
-        f'src="data:image/png;base64,{data}">'
+        f'src="data:image/png;base64,{data}"{style}>'
     )
 
 
@@ -65,28 +66,28 @@ def figure_html(figure: Figure, dpi: int = DPI) -> HTML:
 
 
 class Picture:
-    """One HTML widget of fixed height whose picture is changed in place, so that nothing flickers.
+    """One HTML widget whose picture is changed in place, so that nothing flickers.
+
+    The figures of a widget have one size, and the img element states it: nothing jumps either.
 
     Args:
-        height: of the figures, in inches.
         dpi: pixels per inch.
 
     >>> from lgcourse.show import curve_figure
-    >>> picture = Picture(3.6)
+    >>> picture = Picture()
     >>> picture.show(lambda: curve_figure({"rpe": {10: 1.0}}, train_scale=10))
     >>> picture.widget.value[:36]
     '<img width="640" height="360" alt="E'
     """
 
-    def __init__(self, height: float, dpi: int = 100):
+    def __init__(self, dpi: int = 100):
         self.dpi = dpi
-        size = f"{round(dpi * height) + 12}px"
-        self.widget = ipywidgets.HTML(layout={"min_height": size, "overflow": "auto"})
+        self.widget = ipywidgets.HTML(layout={"overflow": "auto"})
 
     def show(self, draw: Callable[[], Figure]) -> None:
         """Draw; what cannot be drawn is said in words, since a widget has nowhere to raise it."""
         try:
-            self.widget.value = _image(draw(), self.dpi, QUICK)
+            self.widget.value = _image(draw(), self.dpi, QUICK, FITS)
         except InputError as error:
             self.widget.value = f'<p role="alert">{html.escape(str(error))}</p>'
 

@@ -8,7 +8,7 @@ import ipywidgets
 import numpy as np
 
 from lgcourse.errors import unknown_name, whole_number
-from lgcourse.show.growth import HEIGHT, growth_figure, target_growth
+from lgcourse.show.growth import growth_figure, target_growth
 from lgcourse.show.widgets.html import Picture, box, choice, slider
 from lgcourse.theory import targets
 from lgcourse.theory.target import Target
@@ -81,7 +81,7 @@ def lrc_explorer(
     n = slider("scale n", whole_number("scale", scale, 1, LARGEST), 1, LARGEST)
     whole_number("train_scale", train_scale, 1, LARGEST)
     trained = slider("training up to", train_scale, 1, LARGEST)
-    picture = Picture(HEIGHT)
+    picture = Picture()
 
     def draw(_=None) -> None:
         make = KINDS.get(which.value)

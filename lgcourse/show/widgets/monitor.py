@@ -12,7 +12,7 @@ import ipywidgets
 
 from lgcourse import embeddings, tasks
 from lgcourse.errors import InputError, unknown_name, whole_number
-from lgcourse.show.progress import HEIGHT, training_figure
+from lgcourse.show.progress import training_figure
 from lgcourse.show.widgets.html import Picture, box, choice, slider
 from lgcourse.training.evaluation import evaluate
 from lgcourse.training.settings import Settings, build_model
@@ -172,11 +172,11 @@ def training_monitor(
     number = slider("seed", whole_number("seed", seed, 0, 20), 0, 20)
     begin = ipywidgets.Button(description="train")
     halt = ipywidgets.Button(description="stop", disabled=True)
-    picture = Picture(HEIGHT)
+    picture = Picture()
     choosers = (which, of, n, count, number)
 
     def blank(_=None) -> None:
-        title = f"{which.value}, {of.value}: not started"
+        title = f"{which.value}, {of.value}, seed {number.value}: not started, scales 1..{n.value}"
         picture.show(lambda: training_figure({}, {}, count.value, n.value, title))
 
     def free(idle: bool) -> None:

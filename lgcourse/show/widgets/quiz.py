@@ -10,7 +10,7 @@ import ipywidgets
 
 from lgcourse.errors import InputError, whole_number
 from lgcourse.show.questions import Question, collect, load
-from lgcourse.show.verdict import GUESSES, HEIGHT, verdict_figure
+from lgcourse.show.verdict import GUESSES, verdict_figure
 from lgcourse.show.widgets.html import Picture, box
 
 
@@ -38,7 +38,7 @@ def generalisation_quiz(rows: Any = None, seed: int = 0) -> ipywidgets.VBox:
     buttons = {guess: ipywidgets.Button(description=f"it {guess}") for guess in GUESSES}
     further = ipywidgets.Button(description="next question", disabled=True)
     score = ipywidgets.HTML()
-    picture = Picture(HEIGHT)
+    picture = Picture()
     place, told = 0, {"you": 0, "theory": 0, "asked": 0}
 
     def ask() -> None:

@@ -9,7 +9,7 @@ import ipywidgets
 from lgcourse import relations
 from lgcourse.errors import unknown_name
 from lgcourse.relations.base import Relation
-from lgcourse.show.pairs import HEIGHT, relation_figure
+from lgcourse.show.pairs import relation_figure
 from lgcourse.show.widgets.html import Picture, box, choice, limit, slider
 from lgcourse.show.widgets.task import check_scale, check_task, explorable, largest, task_named
 
@@ -49,7 +49,7 @@ def relation_explorer(
     of = choice("relation", relation, list(known.items()))
     which = choice("task", task, names)
     sizes = [slider("left scale", left, 1, LARGEST), slider("right scale", right, 1, LARGEST)]
-    picture = Picture(HEIGHT)
+    picture = Picture()
     busy = False
 
     def draw(_=None) -> None:

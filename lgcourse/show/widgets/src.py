@@ -7,7 +7,7 @@ import torch
 
 from lgcourse import relations
 from lgcourse.errors import unknown_name, whole_number
-from lgcourse.show.growth import HEIGHT, circuit_growth, growth_figure
+from lgcourse.show.growth import circuit_growth, growth_figure
 from lgcourse.show.widgets.html import Picture, box, choice, limit, slider
 from lgcourse.show.widgets.task import explorable, largest, task_named
 from lgcourse.tasks.base import Task, numbered
@@ -98,7 +98,7 @@ def src_explorer(
     n = slider("scale n", whole_number("scale", scale, 1, LARGEST), 1, LARGEST)
     whole_number("train_scale", train_scale, 1, LARGEST)
     trained = slider("training up to", train_scale, 1, LARGEST)
-    picture = Picture(HEIGHT)
+    picture = Picture()
 
     def chosen():
         return Clock(k.value) if which.value == CLOCK else task_named(which.value, LARGEST)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipywidgets
 
 from lgcourse.errors import whole_number
-from lgcourse.show.stepping import HEIGHT, step_figure
+from lgcourse.show.stepping import step_figure
 from lgcourse.show.widgets.html import Picture, box, choice, limit, slider
 from lgcourse.show.widgets.task import check_scale, check_task, explorable, largest, task_named
 
@@ -35,7 +35,7 @@ def step_explorer(task: str = "addition", scale: int = 3, step: int = 1) -> ipyw
     check_scale("stepper", "scales", scale, LARGEST)
     which, size = choice("task", task, names), slider("scale n", scale, 1, LARGEST)
     number, sample = slider("step", 1, 1, 1), slider("sample", 0, 0, 20)
-    picture = Picture(HEIGHT)
+    picture = Picture()
 
     def chosen():
         made = task_named(which.value, LARGEST)

@@ -6,7 +6,7 @@ import ipywidgets
 
 from lgcourse import tasks
 from lgcourse.errors import InputError
-from lgcourse.show.layout import HEIGHT, layout_figure
+from lgcourse.show.layout import layout_figure
 from lgcourse.show.widgets.html import Picture, box, choice, limit, slider
 
 LARGEST = 12  # largest scale of the explorer
@@ -83,7 +83,7 @@ def task_explorer(task: str = "addition", scale: int = 3) -> ipywidgets.VBox:
     check_task("explorer", task, names)
     check_scale("explorer", "scales", scale, LARGEST)
     which, size = choice("task", task, names), slider("scale n", scale, 1, LARGEST)
-    picture = Picture(HEIGHT)
+    picture = Picture()
 
     def draw(_=None) -> None:
         chosen = task_named(which.value)
