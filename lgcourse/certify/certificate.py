@@ -308,8 +308,9 @@ def _conclude_soft(model, task, setting: Setting, made: Certificate, steps) -> N
     """Cover the lengths of each signature by ranges, see `lgcourse.certify.soft`."""
     exact = copy.deepcopy(model).double().cpu()
     bound, marks = soft.prepare(exact, setting)
-    keys = float("inf") if setting.largest is None else task.length(task.scale_of(setting.largest))
-    weight: dict[int, float] = {}
+    size = setting.largest
+    keys = float("inf") if size is None else float(task.length(task.scale_of(size)))
+    wanted, weight = keys, dict[int, float]()
     looked, open_ = 0, []
     for kind, table in sorted(steps, key=lambda step: len(step[1].tokens)):
         ids, more = soft.known_keys(setting, exact.embedding.relation, kind, marks)
@@ -326,7 +327,7 @@ def _conclude_soft(model, task, setting: Setting, made: Certificate, steps) -> N
     if made.rows:
         least = min(made.rows, key=lambda row: row["margin"] - row["error"])
         made.margin, made.error = least["margin"], least["error"]
-    every = setting.largest is not None or keys == float("inf")
+    every = keys >= wanted
     largest = 0 if every else soft.largest_scale(task, keys)
     made.leak = {"keys": None if every else int(keys), "largest": None if every else largest}
     made.leak |= {"ranges": looked, "weight": {str(k): weight[k] for k in sorted(weight)}}

@@ -184,6 +184,11 @@ def program(whole: Examination, task: Any, embedding: Any) -> str:
         InputError: the model is not certified.
     """
     made, setting = whole.certificate, whole.setting
+    if made.leak:
+        raise InputError(
+            "other keys keep some attention, so no finite table says what the model computes; "
+            "export needs a model with other='excluded', for instance a crystallised one"
+        )
     if not made.certified or setting is None:
         raise InputError(
             f"only a certified model is exported; this one is {made.verdict}: {made.reason}"

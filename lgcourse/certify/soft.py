@@ -112,13 +112,17 @@ def prepare(model, setting: Setting) -> tuple[LeakBound, list[int]]:
     Raises:
         MalformedError: the layout does not say what stands before every query.
     """
-    free, marks, written = set(), [], False
+    free, marks, last = set(), [], ""
+    begun = False
     for k, segment in enumerate(setting.segments):
         if segment.written:
-            written = True
+            if last:  # it would stand before some queries and not before others
+                raise MalformedError(f"segment '{last}' stands among what is written")
+            begun = True
             continue
-        if written:
-            raise MalformedError(f"segment '{segment.letter}' stands behind what is written")
+        if begun:
+            last = segment.letter  # behind all that is written: no query sees it
+            continue
         alone = segment.length.is_constant and segment.length.constant == 1
         if alone and len(set(segment.tokens)) == 1 and not segment.where:
             marks.append(k)
@@ -143,7 +147,7 @@ def known_keys(setting: Setting, relation, signature: Signature, marks: list[int
             if len(found) > 1:
                 raise MalformedError("two terms of a soft relation hold for one pair")
             if found:
-                ids[head, place] = found.pop()
+                ids[head, place] = int(found.pop())  # type: ignore[call-overload]
     if ids.shape[1] > KNOWN or signature.fewest < ids.shape[1]:
         raise MalformedError(
             f"a step knows {ids.shape[1]} keys, of {signature.fewest} that it sees"
@@ -166,7 +170,7 @@ def reach(
     known = torch.cat([table.tokens, more.expand(len(table.tokens), -1)], dim=1)
     query = table.tokens[:, signature.shape.query]
     made = Reach(upto)
-    low = signature.fewest
+    low: float = signature.fewest
     while low <= made.keys and low < inf:
         high = min(WIDER * low, upto) if low < EXACT else inf
         every = torch.ones(len(known), dtype=torch.float64)
@@ -249,9 +253,9 @@ def compare_with_model(model, task, setting, bound: LeakBound, ids, more, signat
         logits = model(line, signature.scale)[:, -1].clone()
     right = logits.gather(1, expected[:, None])
     margin = (right - logits.scatter(1, expected[:, None], -inf)).amin(1)
-    at = torch.full((COMPARED,), query + 1.0, dtype=torch.float64)
+    keys = torch.full((COMPARED,), query + 1.0, dtype=torch.float64)
     known = torch.cat([tokens, more.expand(COMPARED, -1)], dim=1)
-    cells = Cells(tokens[:, signature.shape.query], known, expected, at, at)
+    cells = Cells(tokens[:, signature.shape.query], known, expected, keys, keys)
     value, _, _ = bound(cells, ids)
     if not bool((margin >= value - 1e-7).all()):
         raise EvaluationError(

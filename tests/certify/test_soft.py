@@ -8,11 +8,13 @@ import torch
 
 from lgcourse import Transformer, embeddings, tasks
 from lgcourse.certify import certify, leak, soft
-from lgcourse.certify.certificate import Certificate
+from lgcourse.certify.certificate import Certificate, examine
 from lgcourse.certify.checker import check_model
 from lgcourse.certify.leak import Cells, lines_around_gelu, log_psi
+from lgcourse.certify.program import program
 from lgcourse.certify.signatures import Setting, shape_at, signatures
 from lgcourse.certify.tuples import tuples
+from lgcourse.errors import InputError
 from lgcourse.training import Settings, build_model, fit
 
 INF = float("inf")
@@ -274,6 +276,8 @@ def test_what_a_soft_certificate_says_and_who_refuses_it(trained, tmp_path):
     assert Certificate.read(tmp_path / "soft.json") == made
     report = check_model(made.to_json(), model, task)
     assert not report["holds"] and "other keys" in report["reason"]
+    with pytest.raises(InputError, match="no finite table"):
+        program(examine(model, task), task, model.embedding)
 
 
 def test_sabotaged_soft_models_get_no_false_certificate(trained, judge):
@@ -294,6 +298,27 @@ def test_sabotaged_soft_models_get_no_false_certificate(trained, judge):
             assert judge(broken, task, scales) is None
         else:
             assert made.reason
+
+
+@pytest.mark.parametrize("c", [-6.0, -0.3])
+def test_a_padded_layout_ends_at_its_width_and_is_proved_only_if_all_of_it_is(c):
+    settings = Settings(
+        "parity-cot-padded", "ideal", width=16, heads=2, steps=300, other="soft",
+        test_scales=(12,), task_options={"width": 12},
+    )  # fmt: skip
+    settings, task, model = build_model(settings)
+    fit(model, task, range(1, 11), settings.steps, seed=0, device="cpu")
+    table = model.embedding.table
+    with torch.no_grad():  # every role as strong as the strongest, the others by c weaker
+        table[:] = table[:, :-1].amax(1, keepdim=True)
+        table[:, -1] += c / 8
+    made = certify(model.eval(), task)
+    assert made.certified == (made.leak["keys"] is None)
+    if c == -0.3:
+        assert not made.certified and made.leak["keys"] < task.length(12)
+    else:
+        assert made.certified, made.reason
+        assert made.scales == "every scale up to 12, the width of the layout"
 
 
 def test_a_bias_that_is_not_the_relations_is_refused(trained):
