@@ -8,6 +8,7 @@ import first_slice
 import learned_relations
 import pytest
 import scale_hint
+import start
 import store
 import two_layers
 
@@ -48,6 +49,7 @@ def test_a_changed_row_changes_the_table(change):
         ("benchmarks/RESULTS.md", "scale_hint", scale_hint.with_table),
         ("benchmarks/RESULTS.md", "two_layers", two_layers.with_table),
         ("benchmarks/RESULTS.md", "faults", faults.with_table),
+        ("benchmarks/RESULTS.md", "start", start.with_table),
     ],
 )
 def test_every_other_table_is_that_of_its_stored_rows(file, name, make):
