@@ -11,6 +11,7 @@ import linear_cost
 import long
 import pytest
 import scale_hint
+import start
 import store
 import two_layers
 
@@ -52,6 +53,7 @@ def test_a_changed_row_changes_the_table(change):
         ("benchmarks/RESULTS.md", "two_layers", two_layers.with_table),
         ("benchmarks/RESULTS.md", "grading", grading.with_table),
         ("benchmarks/RESULTS.md", "faults", faults.with_table),
+        ("benchmarks/RESULTS.md", "start", start.with_table),
     ],
 )
 def test_every_other_table_is_that_of_its_stored_rows(file, name, make):

@@ -22,6 +22,7 @@ from lgcourse.errors import InputError
 from lgcourse.training.device import choose_device
 from lgcourse.training.evaluation import Table, evaluate
 from lgcourse.training.folder import RunFolder, write_aside
+from lgcourse.training.numerics import notes
 from lgcourse.training.settings import Settings, build_model
 from lgcourse.training.trainer import Run, Trainer, fit
 
@@ -105,9 +106,12 @@ def train_run(
         )
     except KeyboardInterrupt:
         raise KeyboardInterrupt(str(folder.path)) from None
+    fades = notes(model, task, settings.test_scales, task.scale_of(settings.train_scale))
+    for note in fades:
+        print(f"note: {note}", file=sys.stderr)
     if picture is not None:
         write_aside(folder.path / "curve.png", picture(settings, table))
-    return _finish(folder, settings, task, model, run, table)
+    return _finish(folder, settings, task, model, run, table, fades)
 
 
 def _check(settings: Settings, task, check_for):
@@ -243,8 +247,8 @@ def _refuse_other(folder: RunFolder, settings: Settings, stored) -> None:
             )
 
 
-def _finish(folder: RunFolder, settings, task, model, run: Run, table: Table) -> dict[str, Any]:
-    result = {
+def _finish(folder: RunFolder, settings, task, model, run: Run, table: Table, fades: list[str]):
+    result: dict[str, Any] = {
         "task": settings.task,
         "pe": settings.pe,
         "seed": settings.seed,
@@ -262,6 +266,8 @@ def _finish(folder: RunFolder, settings, task, model, run: Run, table: Table) ->
         result["certified"] = run.stopped
     if settings.add_counterexamples:
         result["counterexamples"] = run.counterexamples
+    if fades:
+        result["notes"] = fades
     weights = {k: v.detach().cpu().contiguous() for k, v in model.state_dict().items()}
     digest = folder.write_model(save(weights))
     folder.write(
