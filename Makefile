@@ -10,7 +10,7 @@ STAMP  := $(VENV)/.installed
 NOTEBOOKS = $(wildcard notebooks exercises solutions)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo lab test notebooks clean
+.PHONY: help demo lab test notebooks site clean
 
 # The stamp holds the folder that the environment was made in and is written last. So an interrupted
 # installation has none, and one that was moved, copied or lost its Python loses it here.
@@ -37,6 +37,9 @@ test: $(STAMP) ## lint, type check, all tests and all notebooks
 
 notebooks: $(STAMP) ## build notebooks/, exercises/ and solutions/ from course/ and run them
 	$(PY) -m lgcourse build --execute
+
+site: $(STAMP) ## build all lessons and exercises as a site that works offline, in build/site
+	$(PY) -m lgcourse site
 
 clean: ## remove the environment and everything else that make or the tests made
 	rm -rf $(VENV) build dist lgcourse.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -442,6 +442,31 @@ def lab(
     print(shlex.join(command(lesson))) if dry else start(lesson)
 
 
+@app.command()
+def explore(
+    port: Annotated[int, typer.Option(help="the port to listen on")] = 8866,
+    browser: Annotated[bool, typer.Option(help="open a browser window")] = True,
+    dry: Annotated[bool, typer.Option("--dry", help="print the command, do not run it")] = False,
+) -> None:
+    """Serve the widgets as a page of their own, without notebooks."""
+    from lgcourse.explore import command, start
+
+    print(shlex.join(command(port, browser))) if dry else start(port, browser)
+
+
+@app.command()
+def site(
+    out: Annotated[
+        str, typer.Option(help="the new folder, or one that `site` made")
+    ] = "build/site",
+) -> None:
+    """Build all lessons and exercises as a site of plain files that works offline."""
+    from lgcourse.authoring.site import build_site
+    from lgcourse.lab import course_root
+
+    print(build_site(course_root(), out))
+
+
 @app.command("new-task")
 def new_task(
     name: Annotated[str, typer.Argument(help="its name, for instance running-maximum")],

@@ -91,6 +91,15 @@ def click_track(page, handle):
     page.mouse.click(box["x"] + share * box["width"], box["y"] + box["height"] / 2)
 
 
+def choose(page, key):
+    """Open the list that has the focus, go one on, and take that one.
+
+    Without the space bar, JupyterLab would take the arrow key for itself and go to another cell.
+    """
+    for name in ("Space", key, "Enter"):
+        page.keyboard.press(name)
+
+
 def move_everything(page, widget):
     """Move each slider and each list, by keyboard and by mouse; return how many there were."""
     sliders, lists = handles_of(widget), lists_of(widget)
@@ -107,7 +116,7 @@ def move_everything(page, widget):
         choice.focus()
         last = choice.evaluate("list => list.selectedIndex === list.options.length - 1")
         key = "ArrowUp" if last else "ArrowDown"
-        expect_change(page, widget, lambda key=key: page.keyboard.press(key), f"list {k}: {key}")
+        expect_change(page, widget, lambda k=key: choose(page, k), f"list {k}: {key}")
         chosen = choice.evaluate("list => list.selectedIndex")
         expect_change(
             page,
