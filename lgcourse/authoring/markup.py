@@ -54,9 +54,8 @@ class Markup:
 
     def html(self, source: str) -> str:
         """Return markdown as HTML; each heading gets an anchor of its own."""
-        pieces = re.split(r"(?m)^(?=#{1,6} )", source)
         made = []
-        for piece in filter(None, pieces):
+        for piece in _sections(source):
             made.append(self._markdown.render(piece))
             self.add(re.sub(r"(?m)^#{1,6} .*$", "", piece))
             if not self.summary and self.headings:
@@ -84,6 +83,21 @@ class Markup:
         self.headings.append((name, words))
         self._texts.append([])
         return f'<h{level} id="{name}">{text}</h{level}>\n'
+
+
+def _sections(source: str) -> list[str]:
+    """Cut markdown before its headings; a line of fenced code is none.
+
+    >>> _sections("a\\n# b\\nc")
+    ['a\\n', '# b\\nc']
+    """
+    pieces, fenced = [""], False
+    for line in source.splitlines(keepends=True):
+        fenced ^= line.startswith(("```", "~~~"))
+        if not fenced and re.match(r"#{1,6} ", line):
+            pieces.append("")
+        pieces[-1] += line
+    return [piece for piece in pieces if piece]
 
 
 def plain(text: str) -> str:

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -29,6 +30,8 @@ SETTINGS = {  # of JupyterLab: all cells are in the page, also those out of sigh
         "windowingMode": "none",
         "autoStartDefaultKernel": True,
     },
+    # the state of widgets is saved with the notebook
+    "@jupyter-widgets/jupyterlab-manager:plugin": {"saveState": True},
     "@jupyterlab/docmanager-extension:plugin": {"autosave": False},
     "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False},
 }
@@ -155,8 +158,8 @@ class Server:
         (home / "config" / "labconfig").mkdir(parents=True)
         overrides = home / "config" / "labconfig" / "default_setting_overrides.json"
         overrides.write_text(json.dumps(settings))
-        environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST")}
-        environment |= {
+        self.environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST")}
+        self.environment |= {
             "HOME": str(home),
             "JUPYTER_CONFIG_DIR": str(home / "config"),
             "JUPYTER_DATA_DIR": str(home / "data"),
@@ -169,7 +172,7 @@ class Server:
         self.process = subprocess.Popen(
             [sys.executable, *command(self.port)],
             cwd=folder,
-            env=environment,
+            env=self.environment,
             stdout=self.log,
             stderr=subprocess.STDOUT,
         )
@@ -182,6 +185,8 @@ class Server:
             try:
                 with urllib.request.urlopen(self.url + ready, timeout=PATIENCE / 1000):
                     return
+            except urllib.error.HTTPError:
+                return  # somebody is there
             except OSError:
                 time.sleep(0.2)  # nobody listens yet
         self.close()
@@ -227,7 +232,7 @@ def lab(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def lab_without_kernels(tmp_path_factory):
+def reader(tmp_path_factory):
     """JupyterLab that has no kernel to start: notebooks can be read only."""
     chromium_path()
     pytest.importorskip("jupyterlab", reason="needs JupyterLab: pip install 'lgcourse[course]'")

@@ -123,7 +123,19 @@ def limit(control: ipywidgets.IntSlider, most: int) -> bool:
     return control.value != before
 
 
+class Box(ipywidgets.VBox):
+    """A `VBox` that also says what it shows at first, for front ends that have no widgets."""
+
+    def _repr_mimebundle_(self, **options):
+        bundle = super()._repr_mimebundle_(**options)
+        data = bundle[0] if isinstance(bundle, tuple) else bundle
+        pictures = [part.value for part in self.children if isinstance(part, ipywidgets.HTML)]
+        if data is not None and pictures:
+            data["text/html"] = "".join(pictures)
+        return bundle
+
+
 def box(controls: Any, *rest: Any) -> ipywidgets.VBox:
     """Return the controls in a row that may wrap, and below it the rest."""
     row = ipywidgets.HBox(list(controls), layout={"flex_flow": "row wrap", "grid_gap": "4px 16px"})
-    return ipywidgets.VBox([row, *rest])
+    return Box([row, *rest])
