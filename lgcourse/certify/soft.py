@@ -319,7 +319,7 @@ def largest_scale(task, keys: float) -> int:
     """Return the largest size n such that all scales up to n have at most so many keys, 0: none.
 
     >>> from lgcourse import tasks
-    >>> largest_scale(tasks.get("copy"), 20), largest_scale(tasks.get("copy"), inf)
+    >>> largest_scale(tasks.get("copy"), 20.0), largest_scale(tasks.get("copy"), inf)
     (10, 1000000)
     """
     low, high = 0, LARGEST_SIZE
