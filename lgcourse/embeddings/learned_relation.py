@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from lgcourse.embeddings.base import PositionEmbedding, soft_only, wide
+from lgcourse.embeddings.base import PositionEmbedding, wide
 from lgcourse.embeddings.segments import SegmentVectors
 from lgcourse.embeddings.table import CONSTANT, EXCLUDED, STRENGTH
 from lgcourse.errors import InputError
@@ -258,10 +258,8 @@ class LearnedRelation(PositionEmbedding):
 
 def learned_relation(name, task, width, heads, max_scale=None, positions=None, other="auto"):
     """A learned relation: forms in i and j for lbpe, in i, j and n for lbpe-sh (Scale Hint)."""
-    if other == "soft":
-        raise InputError(f"'{name}' ends with 'other' excluded; use other='auto'")
-    if other != "excluded":
-        soft_only(name, other)
+    if other not in ("auto", "excluded"):
+        raise InputError(f"'{name}' ends with 'other' excluded; use other='auto', not {other!r}")
     hinted = name.endswith("-sh")
     window = WINDOW if hinted else positions_for(task, max_scale, positions) - 1
     segments = None if task is None else SegmentVectors.of(task, width)

@@ -132,6 +132,8 @@ def test_a_missing_scale_and_a_soft_rest_are_refused():
         filled(0.2).bias(torch.arange(2), torch.arange(2), None)
     with pytest.raises(InputError, match="excluded"):
         embeddings.build("lbpe", tasks.get("copy"), width=16, heads=2, other="soft")
+    with pytest.raises(InputError, match="use other='auto', not 'sotf'"):  # no advice to use soft
+        embeddings.build("lbpe-sh", tasks.get("copy"), width=16, heads=2, other="sotf")
 
 
 @pytest.fixture(scope="module")
