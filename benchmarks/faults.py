@@ -163,6 +163,9 @@ def resume(kind: str, folder: Path) -> None:
         raise RuntimeError(f"exit code {done.returncode}: {done.stderr[-500:]}")
 
 
+TIMED = ("seconds", "cpu_seconds", "seal")  # the seal of a file covers its seconds
+
+
 def finals(folder: Path) -> dict[str, bytes]:
     """Return every file that a command has left in folder / "out", without its seconds.
 
@@ -181,7 +184,7 @@ def without_time(path: Path, place: str) -> bytes:
     if path.name == "results.csv":
         import pandas as pd
 
-        return pd.read_csv(path).drop(columns="seconds").to_csv().encode()
+        return pd.read_csv(path).drop(columns=["seconds", "cpu_seconds"]).to_csv().encode()
     if path.name == "run.json":
         return json.dumps(_timeless(json.loads(data)), sort_keys=True).replace(place, "").encode()
     if path.suffix == ".jsonl":
@@ -194,7 +197,9 @@ def without_time(path: Path, place: str) -> bytes:
 
 def _timeless(value: Any) -> Any:
     if isinstance(value, dict):
-        return {k: _timeless(v) for k, v in value.items() if k not in ("seconds", "seal")}
+        return {
+            k: _timeless(v) for k, v in value.items() if k not in ("seconds", "cpu_seconds", "seal")
+        }
     return value
 
 

@@ -3,9 +3,9 @@
 Two-layer models of addition with a learned and with the ideal relation, once with leaking attention
 to the end ("soft"), once with all other keys excluded. Both fit training. The soft ones are then
 tested as they are, and with the leaks of one layer cut: after training, and without any further
-training, each head of this layer keeps the keys that it prefers and the query itself. If exact
-match falls at a scale of training, the model has come to use what leaks in. That is a mean over all
-keys, and it is another one at another length.
+training, each head of this layer keeps the query itself and the keys above half of the usual
+strength. That also cuts operands which a head prefers less, so a fall at a scale of training does not
+show that the model uses what leaks in.
 
     python benchmarks/two_layers.py            run what is missing, two runs at a time
     python benchmarks/two_layers.py --table    write the table of RESULTS.md

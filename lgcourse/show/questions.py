@@ -15,6 +15,7 @@ from typing import Any
 from lgcourse.embeddings.named import setting
 from lgcourse.errors import InputError
 from lgcourse.experiments.cells import Cell
+from lgcourse.training.folder import write_aside
 
 FILE = Path(__file__).with_name("questions.json")
 SOURCES = ("first_slice.jsonl", "learned_relations.jsonl")
@@ -106,8 +107,8 @@ def read_rows(folder: str | Path) -> list[dict[str, Any]]:
     Args:
         folder: benchmarks/results of the course.
     """
-    lines = [line for name in SOURCES for line in (Path(folder) / name).read_text().splitlines()]
-    return [json.loads(line) for line in lines]
+    texts = ((Path(folder) / name).read_text(encoding="utf-8") for name in SOURCES)
+    return [json.loads(line) for text in texts for line in text.splitlines()]
 
 
 def load() -> list[Question]:
@@ -126,4 +127,4 @@ def load() -> list[Question]:
 def save(questions: Iterable[Question], file: str | Path = FILE) -> None:
     """Write questions, one per line."""
     lines = ",\n".join(json.dumps(asdict(question)) for question in questions)
-    Path(file).write_text(f"[\n{lines}\n]\n", encoding="utf-8")
+    write_aside(Path(file), f"[\n{lines}\n]\n".encode())

@@ -76,7 +76,9 @@ LAST = {
     "build": ["--nosuch"],
     "demo": ["--nosuch"],
     "doctor": ["--nosuch"],
+    "explore": ["--dry"],
     "lab": ["--dry"],
+    "site": ["--nosuch"],
 }
 LEFT_OUT = {("train", "steps", "0"), ("train", "steps", "-0")}  # as many as the embedding wants
 

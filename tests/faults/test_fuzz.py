@@ -304,7 +304,7 @@ def test_files_of_json(here, data, kind):
 def test_submissions(here, tmp_path):
     """Notebooks with damage, graded together: each gets a row, none stops the others."""
     from lgcourse.grading.answers import CannotGrade
-    from lgcourse.grading.grader import Grader, Settings
+    from lgcourse.grading.grader import CANNOT, GRADED, UNREADABLE, Grader, Settings
 
     try:
         with Grader(Settings()) as grader:
@@ -338,7 +338,7 @@ def test_submissions(here, tmp_path):
     assert code in (0, 1) and "Traceback" not in err.getvalue()
     rows = {row["id"]: row for row in json.loads(out.getvalue())["submissions"]}
     assert len(rows) == len(drawn) + 1 and rows["whole"]["score"] == rows["whole"]["max_score"]
-    assert all(row["status"] in ("graded", "could not be graded") for row in rows.values())
+    assert all(row["status"] in (GRADED, UNREADABLE, CANNOT) for row in rows.values())
     assert files(handed_in) == before
 
 

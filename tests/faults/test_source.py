@@ -22,6 +22,7 @@ FORBIDDEN_CALLS = {
 }
 EXECUTES = {  # who may call exec or eval, and why
     "grading/sandbox/cells.py": "student code, in a process that is shut in",
+    "authoring/weights.py": "a lesson of ours, to make the models that it ships with",
 }
 CODE = {"exec", "eval", "execfile"}
 
@@ -31,6 +32,7 @@ WRITES = {  # who may open a file for writing, and why it is never half read
     "grading/journal.py:__init__": "adds lines; one that was cut off does not count",
     "authoring/scaffold.py:new_task": "into a folder that lies aside and is renamed",
     "cli.py:run": "the null device",
+    "authoring/weights.py:run": "a copy in the working tree, made by hand; its hash is checked",
     "grading/sandbox/parent.py:_try": "what the process of student code says, in a folder of ours",
     "grading/sandbox/stage.py:lay_out": "a copy of the library, in a folder of ours",
     "grading/sandbox/linux.py:become_own_user": "settings of the kernel",
@@ -43,6 +45,7 @@ WRITERS |= {"copyfile", "copytree", "copy", "copy2", "savefig", "savetxt", "tofi
 IN_MEMORY = {  # a writer by its name that writes no file
     "experiments/results.py:write_table": "to_csv without a path returns text",
     "show/curves.py:png": "into a buffer",
+    "show/widgets/html.py:_image": "into a buffer",
 }
 
 
