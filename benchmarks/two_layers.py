@@ -4,8 +4,8 @@ Two-layer models of addition with a learned and with the ideal relation, once wi
 to the end ("soft"), once with all other keys excluded. Both fit training. The soft ones are then
 tested as they are, and with the leaks of one layer cut: after training, and without any further
 training, each head of this layer keeps the query itself and the keys above half of the usual
-strength. That also cuts operands which a head prefers less, so a fall at a scale of training does not
-show that the model uses what leaks in.
+strength. That also cuts operands which a head prefers less, so a fall at a scale of training does
+not show that the model uses what leaks in.
 
     python benchmarks/two_layers.py            run what is missing, two runs at a time
     python benchmarks/two_layers.py --table    write the table of RESULTS.md
