@@ -1,8 +1,4 @@
-<<<<<<< HEAD
-"""What fades at long inputs is said: low precision, a saturated bias, attention that spreads."""
-=======
 """What fades at long inputs is said: low precision, a bias that saturates, spread attention."""
->>>>>>> faults11
 
 import math
 
