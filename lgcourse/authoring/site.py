@@ -17,6 +17,7 @@ from string import Template
 from typing import Any
 
 from lgcourse.errors import InputError
+from lgcourse.training.folder import write_aside
 
 from .markup import Markup, code_html
 from .notebook import read
@@ -75,12 +76,12 @@ def build_site(root: str | Path, out: str | Path = "build/site") -> Path:
         after = pages[number + 1] if number + 1 < len(pages) else None
         path = out / page.path
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(page_html(template, pages, page, before, after), encoding="utf-8")
+        write_aside(path, page_html(template, pages, page, before, after).encode())
     start = Page("index.html", "", TITLE, "", _contents(pages))
-    (out / "index.html").write_text(page_html(template, pages, start, None, pages[0]), "utf-8")
+    write_aside(out / "index.html", page_html(template, pages, start, None, pages[0]).encode())
     for name in ("style.css", "search.js"):
-        shutil.copyfile(FILES / name, out / name)
-    (out / "index.js").write_text(f"window.siteIndex = {json.dumps(index(pages))};\n", "utf-8")
+        write_aside(out / name, (FILES / name).read_bytes())
+    write_aside(out / "index.js", f"window.siteIndex = {json.dumps(index(pages))};\n".encode())
     return out
 
 
@@ -93,7 +94,7 @@ def _claim(out: Path) -> None:
             raise InputError(f"'{out}' holds files that are no site; choose another --out")
         shutil.rmtree(out)
     out.mkdir(parents=True, exist_ok=True)
-    (out / MARK).write_text("made by `lgcourse site`, which may replace it\n")
+    write_aside(out / MARK, b"made by `lgcourse site`, which may replace it\n")
 
 
 def read_pages(root: Path) -> Iterator[Page]:

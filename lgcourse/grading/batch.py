@@ -82,6 +82,9 @@ def grade(
     finally:
         journal.close()
     rows = [gradebook.with_late(journal.results[digests[s.id]], late) for s in submissions]
+    if pages is not None and resume:
+        for half in pages.glob(".*.html.*.part"):  # of a process that was killed while it wrote
+            half.unlink()
     for row in rows:
         _write_page(pages, row)
     if book is not None:

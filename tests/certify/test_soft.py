@@ -300,8 +300,7 @@ def test_sabotaged_soft_models_get_no_false_certificate(trained, judge):
             assert made.reason
 
 
-@pytest.mark.parametrize("c", [-6.0, -0.3])
-def test_a_padded_layout_ends_at_its_width_and_is_proved_only_if_all_of_it_is(c):
+def test_a_padded_layout_whose_leak_is_too_large_is_not_proved():
     settings = Settings(
         "parity-cot-padded", "ideal", width=16, heads=2, steps=300, other="soft",
         test_scales=(12,), task_options={"width": 12},
@@ -309,16 +308,11 @@ def test_a_padded_layout_ends_at_its_width_and_is_proved_only_if_all_of_it_is(c)
     settings, task, model = build_model(settings)
     fit(model, task, range(1, 11), settings.steps, seed=0, device="cpu")
     table = model.embedding.table
-    with torch.no_grad():  # every role as strong as the strongest, the others by c weaker
+    with torch.no_grad():  # all ids are nearly as strong as the strongest
         table[:] = table[:, :-1].amax(1, keepdim=True)
-        table[:, -1] += c / 8
+        table[:, -1] -= 0.3 / 8
     made = certify(model.eval(), task)
-    assert made.certified == (made.leak["keys"] is None)
-    if c == -0.3:
-        assert not made.certified and made.leak["keys"] < task.length(12)
-    else:
-        assert made.certified, made.reason
-        assert made.scales == "every scale up to 12, the width of the layout"
+    assert not made.certified and made.leak["keys"] < task.length(12)
 
 
 def test_a_bias_that_is_not_the_relations_is_refused(trained):
