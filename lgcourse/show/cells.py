@@ -50,23 +50,40 @@ def draw_cells(
     if square:
         width = height = min(width, height)
         axes.set(xlim=(0, _points(axes)[0] / width), ylim=(_points(axes)[1] / height, 0))
-    axes.spines[["top", "right", "left", "bottom"]].set_visible(False)
-    for names, set_ticks, longest in (
-        (columns, axes.set_xticks, max(1, int(width / 4.5))),
-        (rows, axes.set_yticks, 8),
-    ):
-        step = ceil(len(names) / ticks)
-        at = range(0, len(names), step)
-        words = [names[p] if len(names[p]) <= max(2, longest * step) else "" for p in at]
-        set_ticks([p + 0.5 for p in at], words, size=7)
-    if square:
-        axes.xaxis.set_ticks_position("top")
-    axes.tick_params(length=0, pad=2)
+    axes.set_axis_off()
+    _name(axes, columns, ticks, width, "top" if square else "bottom")
+    _name(axes, rows, ticks, height, "left")
     if min(width, height) >= 7:
         lines: dict[str, Any] = {"colors": line, "linewidth": 0.7, "zorder": 1}
         axes.vlines(range(1, count_c), 0, count_r, **lines)
         axes.hlines(range(1, count_r), 0, count_c, **lines)
     return width, height
+
+
+def _name(axes: Axes, names: Sequence[str], most: int, cell: float, side: str) -> None:
+    """Write names beside rows or columns. Texts: the ticks of an axis take five times as long."""
+    step = ceil(len(names) / most)
+    room = 99 if side == "left" else max(2, int(step * cell / 4.5))  # characters
+    size: dict[str, Any] = {"size": 7, "clip_on": False}
+    for place in range(0, len(names), step):
+        name = names[place]
+        if len(name) > room:
+            continue
+        if side == "left":
+            at = axes.get_yaxis_transform()
+            axes.text(-0.008, place + 0.5, name, ha="right", va="center", transform=at, **size)
+        else:
+            y, va = (1.01, "bottom") if side == "top" else (-0.012, "top")
+            at = axes.get_xaxis_transform()
+            axes.text(place + 0.5, y, name, ha="center", va=va, transform=at, **size)
+
+
+def name_axes(axes: Axes, rows: str, columns: str, title: str = "") -> None:
+    """Write what the rows and columns of `draw_cells` are, and a title above them."""
+    words: dict[str, Any] = {"size": 8.5, "transform": axes.transAxes, "clip_on": False}
+    axes.text(0.5, -0.07, columns, ha="center", va="top", **words)
+    axes.text(-0.07, 0.5, rows, ha="right", va="center", rotation=90, **words)
+    axes.text(-0.1, 1.03, title, va="bottom", **words)
 
 
 def cell_size(axes: Axes, columns: int, rows: int) -> tuple[float, float]:
