@@ -26,6 +26,15 @@ CONTROLS = {
     "training_monitor": (3, 2),
     "generalisation_quiz": (0, 0),
 }
+# widget -> which of its sliders is the scale, or whatever else has the largest pictures
+SCALES = {
+    "task_explorer": 0,
+    "step_explorer": 0,
+    "relation_explorer": 1,
+    "lrc_explorer": 1,
+    "attention_viewer": 0,
+    "hint_explorer": 0,
+}
 STARTS = {"training_monitor": "training_monitor(steps=100)"}
 NOT_THERE = ("model not found", "Error displaying widget", "Failed to load model")
 
@@ -106,7 +115,7 @@ def test_a_training_is_watched_and_stopped(notebook):
 
 def test_a_move_is_answered_within_300_ms(notebook):
     medians = {}
-    for name, at in (("relation_explorer", 1), ("step_explorer", 0), ("lrc_explorer", 1)):
+    for name, at in SCALES.items():
         widget = widget_of(notebook, name)
         handle = helpers.handles_of(widget).nth(at)
         handle.scroll_into_view_if_needed()

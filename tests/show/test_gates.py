@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from matplotlib.collections import PolyCollection
 from untrained import run_of
 
 from lgcourse.errors import InputError
@@ -65,8 +66,7 @@ def test_the_figure_shows_the_shares_and_frames_what_may_be_read(learned):
     assert len(lines) == len(gates.forms)
     drawn = sorted(tuple(np.asarray(line.get_ydata()).tolist()) for line in lines)
     assert np.allclose(drawn, sorted(map(tuple, gates.shares[:, 1].T.tolist())))
-    frames = sum(len(c.get_paths()) for c in right.collections if len(c.get_paths()) and
-                 c.get_facecolor().size == 0)  # fmt: skip
+    frames = sum(len(c.get_paths()) for c in right.collections if isinstance(c, PolyCollection))
     assert frames == 2 * int(gates.kept[-1, 1].sum())  # a light and a dark line each
     assert figure.alt == gates_text(gates, 2, gates.steps[-1])  # type: ignore[attr-defined]
 
