@@ -6,14 +6,19 @@ Shared by the figures that widgets redraw at every move: a picture takes some te
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from math import ceil
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes
-from matplotlib.collections import PolyCollection
+from matplotlib.collections import PathCollection, PolyCollection
 from matplotlib.colors import to_rgb
+from matplotlib.font_manager import FontProperties
+from matplotlib.path import Path
+from matplotlib.textpath import TextPath
+from matplotlib.transforms import Affine2D
 
 TICKS = 16  # labels of an axis, at most: text is what takes time
 FUTURE = "#FFFFFF"
@@ -61,21 +66,18 @@ def draw_cells(
 
 
 def _name(axes: Axes, names: Sequence[str], most: int, cell: float, side: str) -> None:
-    """Write names beside rows or columns. Texts: the ticks of an axis take five times as long."""
+    """Write names beside rows or columns."""
     step = ceil(len(names) / most)
     room = 99 if side == "left" else max(2, int(step * cell / 4.5))  # characters
-    size: dict[str, Any] = {"size": 7, "clip_on": False}
-    for place in range(0, len(names), step):
-        name = names[place]
-        if len(name) > room:
-            continue
-        if side == "left":
-            at = axes.get_yaxis_transform()
-            axes.text(-0.008, place + 0.5, name, ha="right", va="center", transform=at, **size)
-        else:
-            y, va = (1.01, "bottom") if side == "top" else (-0.012, "top")
-            at = axes.get_xaxis_transform()
-            axes.text(place + 0.5, y, name, ha="center", va=va, transform=at, **size)
+    shown = [p for p in range(0, len(names), step) if len(names[p]) <= room]
+    words = [names[p] for p in shown]
+    if side == "left":
+        points = [(-0.008, p + 0.5) for p in shown]
+        write_each(axes, words, points, 7, axes.get_yaxis_transform(), ha="right")
+    else:
+        y, va = (1.01, "bottom") if side == "top" else (-0.012, "top")
+        points = [(p + 0.5, y) for p in shown]
+        write_each(axes, words, points, 7, axes.get_xaxis_transform(), va=va)
 
 
 def name_axes(axes: Axes, rows: str, columns: str, title: str = "") -> None:
@@ -86,6 +88,79 @@ def name_axes(axes: Axes, rows: str, columns: str, title: str = "") -> None:
     axes.text(-0.1, 1.03, title, va="bottom", **words)
 
 
+# --- many different texts -------------------------------------------------------------------------
+class Words(PathCollection):
+    """Texts as outlines, all in one collection.
+
+    Attributes:
+        words: the texts.
+    """
+
+    words: list[str]
+
+
+def write_each(
+    axes: Axes,
+    words: Sequence[str],
+    points: Sequence[tuple[float, float]],
+    size: Any,
+    transform: Any = None,
+    colour: str = "black",
+    weight: str = "normal",
+    style: str = "normal",
+    ha: str = "center",
+    va: str = "center",
+) -> None:
+    """Write one short text at each point: a tenth of the time that single texts take.
+
+    Outlines are kept, so a widget that is moved finds most of them again.
+
+    Args:
+        axes: the axes.
+        words: the texts.
+        points: where each goes.
+        size: font size in points, one for all or one for each.
+        transform: of the points; data coordinates by default.
+        colour, weight, style: of the texts.
+        ha, va: which end of a text is at its point: center, left, right; center, top, bottom.
+    """
+    figure = axes.get_figure()
+    assert figure is not None
+    sizes = np.broadcast_to(np.asarray(size, dtype=float), len(words)).tolist()
+    outlines = [
+        outline(word, own, weight, style, ha, va) for word, own in zip(words, sizes, strict=True)
+    ]
+    collection = Words(
+        outlines,
+        offsets=np.array(points).reshape(-1, 2),
+        offset_transform=axes.transData if transform is None else transform,
+        facecolors=colour,
+        linewidths=0,
+        zorder=4,
+        clip_on=False,
+        snap=False,  # snapped to pixels, small texts lose strokes
+    )
+    collection.words = list(words)
+    collection.set_transform(Affine2D().scale(1 / 72) + figure.dpi_scale_trans)  # from points
+    axes.add_collection(collection, autolim=False)
+
+
+@lru_cache(maxsize=8192)
+def outline(word: str, size: float, weight: str, style: str, ha: str, va: str) -> Path:
+    """Return a text as a path in points, with its anchor at (0, 0)."""
+    look: Any = {"weight": weight, "style": style}
+    font = FontProperties(**look)
+    path = TextPath((0, 0), word, size=size, prop=font)
+    if not len(path.vertices):
+        return path
+    low, high = path.vertices[:, 0].min(), path.vertices[:, 0].max()
+    x = {"left": low, "center": (low + high) / 2, "right": high}[ha]
+    # by the height of digits, not of each text: all of a row stand on one line
+    y = {"bottom": -0.1, "center": 0.36, "top": 0.85}[va] * size
+    return Path(path.vertices - (x, y), path.codes)
+
+
+# --- places ---------------------------------------------------------------------------------------
 def cell_size(axes: Axes, columns: int, rows: int) -> tuple[float, float]:
     """Return width and height in points of a cell if so many fill the axes."""
     width, height = _points(axes)
