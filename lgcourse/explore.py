@@ -10,8 +10,8 @@ from pathlib import Path
 from lgcourse.errors import InputError, whole_number
 
 WIDGETS = Path(__file__).parent / "show" / "widgets"
-NOTEBOOK = WIDGETS / "explorer.ipynb"
 TEMPLATES = WIDGETS / "jupyter"  # Voila's template, without what it asks other machines for
+NOTEBOOK = TEMPLATES / "explorer.ipynb"  # a kernel starts beside it: no module may lie there
 PORT = 8866
 MISSING = "the explorer needs voila, which is not installed; run: pip install 'lgcourse[explore]'"
 
