@@ -449,9 +449,12 @@ def explore(
     dry: Annotated[bool, typer.Option("--dry", help="print the command, do not run it")] = False,
 ) -> None:
     """Serve the widgets as a page of their own, without notebooks."""
-    from lgcourse.explore import command, start
+    from lgcourse.explore import TEMPLATES, command, start
 
-    print(shlex.join(command(port, browser))) if dry else start(port, browser)
+    if dry:
+        print(shlex.join(["env", f"JUPYTER_PATH={TEMPLATES}", *command(port, browser)]))
+    else:
+        start(port, browser)
 
 
 @app.command()

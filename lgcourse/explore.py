@@ -9,7 +9,9 @@ from pathlib import Path
 
 from lgcourse.errors import InputError, whole_number
 
-NOTEBOOK = Path(__file__).parent / "show" / "widgets" / "explorer.ipynb"
+WIDGETS = Path(__file__).parent / "show" / "widgets"
+TEMPLATES = WIDGETS / "jupyter"  # Voila's template, without what it asks other machines for
+NOTEBOOK = TEMPLATES / "explorer.ipynb"  # a kernel starts beside it: no module may lie there
 PORT = 8866
 MISSING = "the explorer needs voila, which is not installed; run: pip install 'lgcourse[explore]'"
 
@@ -28,9 +30,15 @@ def command(port: int = PORT, browser: bool = True) -> list[str]:
     (['-m', 'voila'], '--no-browser')
     """
     whole_number("port", port, 1, 65535)
-    options = [f"--port={port}", "--Voila.ip=127.0.0.1"]
+    options = [f"--port={port}", "--Voila.ip=127.0.0.1", "--template=lgcourse"]
     options += [] if browser else ["--no-browser"]
     return [sys.executable, "-m", "voila", str(NOTEBOOK), *options]
+
+
+def environment() -> dict[str, str]:
+    """Return the variables of the command: Voila finds our template on Jupyter's path."""
+    paths = [str(TEMPLATES), os.environ.get("JUPYTER_PATH", "")]
+    return {**os.environ, "JUPYTER_PATH": os.pathsep.join(filter(None, paths))}
 
 
 def start(port: int = PORT, browser: bool = True) -> None:
@@ -47,6 +55,6 @@ def start(port: int = PORT, browser: bool = True) -> None:
     if os.name == "nt":  # exec does not replace a process there
         import subprocess
 
-        subprocess.run(arguments, check=False)
+        subprocess.run(arguments, env=environment(), check=False)
         return
-    os.execv(arguments[0], arguments)
+    os.execve(arguments[0], arguments, environment())

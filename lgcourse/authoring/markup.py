@@ -23,7 +23,8 @@ def formula(latex: str, display: bool = False) -> str:
         latex.strip(), display="block" if display else "inline"
     )
     # the source goes along: it is what can be searched and copied
-    return made.replace("<math ", f'<math alttext="{html.escape(latex.strip())}" ', 1)
+    made = made.replace("<math ", f'<math alttext="{html.escape(latex.strip())}" ', 1)
+    return f'<span class="formula" tabindex="0">{made}</span>' if display else made
 
 
 def code_html(source: str) -> str:

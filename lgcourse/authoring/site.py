@@ -26,6 +26,7 @@ FILES = Path(__file__).with_name("site_files")
 MARK = ".lgcourse-site"  # a folder with this file was made here and may be made anew
 KINDS = {"notebooks": "Lessons", "exercises": "Exercises"}
 WIDGET = "application/vnd.jupyter.widget-view+json"
+STATIC = "lgcourse-static"  # the class of the picture that a widget leaves
 TITLE = "Length generalisation and position"
 
 
@@ -123,7 +124,7 @@ def to_page(notebook: Any, kind: str, path: str) -> Page:
             parts.append(f'<div class="text">{markup.html(cell.source)}</div>')
         elif cell.cell_type == "code" and cell.source.strip():
             parts.append(code_html(cell.source))
-            parts += [output_html(output, state) for output in cell.outputs]
+            parts += outputs_html(cell.outputs, state)
             markup.add(cell.source)
     title = markup.headings[0][1] if markup.headings else path
     sections = [
@@ -134,6 +135,17 @@ def to_page(notebook: Any, kind: str, path: str) -> Page:
 
 
 # --- outputs --------------------------------------------------------------------------------------
+def outputs_html(outputs: Sequence[Any], state: Any) -> list[str]:
+    """Return the outputs of a cell; a widget that left a static picture is shown by that one.
+
+    Args:
+        outputs: the outputs.
+        state: the saved state of the notebook's widgets.
+    """
+    static = any(STATIC in output.get("data", {}).get("text/html", "") for output in outputs)
+    return [output_html(output, {} if static else state) for output in outputs]
+
+
 def output_html(output: Any, state: Any) -> str:
     """Return one output of a cell as HTML.
 

@@ -17,7 +17,7 @@ from torch import Tensor
 from lgcourse.embeddings.learned_relation import FIXED, SOFT, LearnedRelation
 from lgcourse.embeddings.table import STRENGTH
 from lgcourse.errors import InputError, whole_number
-from lgcourse.show.cells import draw_cells, frame_cells
+from lgcourse.show.cells import draw_cells, frame_cells, name_axes
 from lgcourse.show.curves import COLOURS, LINES
 from lgcourse.show.explanation import DARK
 from lgcourse.training.trainer import Trainer
@@ -176,10 +176,9 @@ def gates_figure(gates: Gates, head: int, step: int) -> Figure:
     values = [str(value) for value in range(-gates.window, gates.window + 1)]
     colours = 1 - shade[..., None].numpy() * (1 - np.array(DARK))
     _, cell = draw_cells(right, colours, gates.forms, values, ticks=25, line="0.85")
-    right.set_yticks([f + 0.5 for f in range(len(gates.forms))], gates.forms, size=7.5)
     if gates.stage[t] != SOFT:
         frame_cells(right, _cells(gates, t, h), cell)
-    right.set_xlabel("value of the form; dark: 8 s near 8; frame: may be read", size=8.5)
+    name_axes(right, "", "value of the form; dark: 8 s near 8; frame: may be read")
     figure.alt = gates_text(gates, head, step)  # type: ignore[attr-defined]
     return figure
 

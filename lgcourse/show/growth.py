@@ -18,7 +18,7 @@ from matplotlib.ticker import MaxNLocator
 
 from lgcourse.errors import whole_number
 from lgcourse.relations.base import Relation
-from lgcourse.show.cells import draw_cells, palette
+from lgcourse.show.cells import draw_cells, name_axes, palette
 from lgcourse.show.complexity import complexity_text
 from lgcourse.show.curves import COLOURS, MARKERS
 from lgcourse.show.layout import ink
@@ -184,7 +184,6 @@ def growth_figure(data: GrowthData) -> Figure:
 
 
 def _draw_map(axes, data: GrowthData) -> None:
-    axes.set_title(data.map_title, size=9, loc="left", x=-0.1)
     most = max(1, int(data.map.max()) + 1)
     table = palette([*(shade(id) for id in range(most)), "#FFFFFF", "#EDEDED"])  # OUTSIDE, ZERO
     count_r, count_c = data.map.shape
@@ -192,8 +191,7 @@ def _draw_map(axes, data: GrowthData) -> None:
     rows = [str(r + start) for r in range(count_r)]
     columns = [str(c + start) for c in range(count_c)]
     width, height = draw_cells(axes, table[data.map], rows, columns, ticks=11)
-    axes.set_xlabel(data.columns, size=8.5, labelpad=1)
-    axes.set_ylabel(data.rows, size=8.5, labelpad=1)
+    name_axes(axes, data.rows, data.columns, data.map_title)
     for id in range(most):
         size = text_size(str(id), width, height)
         points = [(c + 0.5, r + 0.5) for r, c in np.argwhere(data.map == id).tolist()]
@@ -219,7 +217,7 @@ def _draw_curves(axes, data: GrowthData) -> None:
         axes.text(1.08, y, shorten(label, 26, placeholder="..."), size=8.5, weight="bold", **at)
         axes.text(1.08, y - 0.06, f"{counts[-1]:,} at {max(curve)}", size=8, **at)
         axes.plot(list(curve)[-1:], counts[-1:], marker=MARKERS[place], color=colour)
-    axes.set_title("grey: training scales", size=9, loc="left", x=0.0)
+    axes.text(0.0, 1.03, "grey: training scales", size=8.5, transform=axes.transAxes)
     axes.set(xlim=(0.5, last + 0.5), ylim=(-0.04 * high - 0.05, 1.08 * high + 0.3))
     axes.set_xlabel("scale n", size=8.5, labelpad=1)
     axes.set_ylabel("number up to scale n", size=8.5)

@@ -30,6 +30,7 @@ from torch import Tensor
 from lgcourse import relations
 from lgcourse.errors import InputError
 from lgcourse.relations.base import Scale, sizes_of
+from lgcourse.show.cells import write_each
 from lgcourse.show.curves import COLOURS
 
 WIDTH, HEIGHT = 8.0, 7.7  # inches, the same for every task and scale: a widget must not jump
@@ -245,18 +246,26 @@ def _draw_tokens(axes: Axes, data: LayoutData, per_row: int) -> None:
     if not all(data.scored[data.prompt_length :]):
         words += "; dotted: padding"
     axes.text(0.05, -0.2, f"{data.title}    ({words})", size=9, va="center")
-    for position, (token, name) in enumerate(zip(data.tokens, data.names, strict=True)):
-        x, y = position % per_row + 0.5, float(position // per_row)
+    places = [(p % per_row + 0.5, float(p // per_row)) for p in range(len(data.tokens))]
+    for position, (x, y) in enumerate(places):
         axes.add_patch(_box(data, position, x, y))
-        middle: dict[str, Any] = {"ha": "center", "va": "center"}
-        if points >= 16 or position % 10 == 0:  # narrow boxes leave room for every tenth
-            axes.text(x, y + 0.13, str(position), size=6.5, color="0.3", **middle)
-            size = min(7.5, max(5.5, 1.7 * points / max(1, len(name))))
-            axes.text(x, y + 0.82, name, size=size, style="italic", **middle)
-        size = min(11.0, 1.1 * points / max(1, len(token)))
-        if size >= 4:
-            weight = "bold" if data.scored[position] else "normal"
-            axes.text(x, y + 0.47, token, size=size, weight=weight, **middle)
+    # narrow boxes leave room for every tenth number and name
+    named = range(0, len(places), 1 if points >= 16 else 10)
+    numbers, names = [str(p) for p in named], [data.names[p] for p in named]
+    above, below = ([(places[p][0], places[p][1] + dy) for p in named] for dy in (0.13, 0.82))
+    sizes = [min(7.5, max(5.5, 1.7 * points / max(1, len(name)))) for name in names]
+    write_each(axes, numbers, above, 6.5, colour="0.3")
+    write_each(axes, names, below, sizes, style="italic")
+    for scored in (True, False):
+        large = {p: min(11.0, 1.1 * points / max(1, len(t))) for p, t in enumerate(data.tokens)}
+        shown = [p for p, size in large.items() if size >= 4 and data.scored[p] is scored]
+        write_each(
+            axes,
+            [data.tokens[p] for p in shown],
+            [(places[p][0], places[p][1] + 0.47) for p in shown],
+            [large[p] for p in shown],
+            weight="bold" if scored else "normal",
+        )
 
 
 def _box(data: LayoutData, position: int, x: float, y: float) -> Rectangle:
@@ -281,15 +290,16 @@ def _draw_relation(axes: Axes, data: LayoutData) -> None:
     cell = min(WIDTH * box.width * 72 / columns, HEIGHT * box.height * 72 / rows)  # points
     _draw_cells(axes, data, size=min(10.0, 0.9 * cell))
     axes.set(xlim=(0, columns), ylim=(rows, 0))
-    axes.spines[["top", "right", "left", "bottom"]].set_visible(False)
-    axes.spines["bottom"].set_position(("data", count))
-    step = ceil(count / 26)
-    at = range(0, count, step)
-    axes.set_xticks([p + 0.5 for p in at], [f"{p}\n{data.names[p]}" for p in at], size=6.5)
-    axes.set_yticks([p + 0.5 for p in at], [f"{data.names[p]}  {p}" for p in at], size=6.5)
-    axes.tick_params(length=0, pad=2)
+    axes.set_axis_off()
+    pad = 3 / cell  # three points
+    at = range(0, count, ceil(count / 26))
+    names, line = [data.names[p] for p in at], 1 + 8 / cell
+    write_each(axes, [str(p) for p in at], [(p + 0.5, count + pad) for p in at], 6.5, va="top")
+    write_each(axes, names, [(p + 0.5, count + pad + line - 1) for p in at], 6.5, va="top")
+    labels = [f"{name}  {p}" for name, p in zip(names, at, strict=True)]
+    write_each(axes, labels, [(-pad, p + 0.5) for p in at], 6.5, ha="right")
     words = "Ideal relation. Rows: query i, which attends. Columns: key j, what it attends to."
-    axes.set_title(words, size=9, loc="left", x=-0.075)
+    axes.text(-0.075, 1.01, words, size=9, va="bottom", transform=axes.transAxes)
     _draw_key(axes, data)
 
 
@@ -309,9 +319,9 @@ def _draw_cells(axes: Axes, data: LayoutData, size: float) -> None:
     axes.pcolormesh(edges, edges, colours, edgecolors="white", linewidth=line)
     for id, points in places.items() if size >= 4.5 else ():
         _letters(axes, points, data.roles[id], size, axes.transData)
-    for query, output in data.writes.items():
-        words = f"◀ writes {data.names[output]}" if size >= 5 else "◀"
-        axes.text(query + 1.2, query + 0.54, words, size=min(7.0, size), va="center_baseline")
+    words = [f"◀ writes {data.names[p]}" if size >= 5 else "◀" for p in data.writes.values()]
+    behind = [(query + 1.2, query + 0.54) for query in data.writes]
+    write_each(axes, words, behind, min(7.0, size), ha="left")
 
 
 def _letters(axes: Axes, points, role: Role, size: float, transform) -> None:

@@ -81,7 +81,7 @@ class RelationData:
         return sorted(first & second)
 
 
-def relation_data(relation: Any, task: Any, scales: Sequence[Scale]) -> RelationData:
+def relation_data(relation: Any, task: Any, scales: Any) -> RelationData:
     """Ask a relation for every pair of two scales, and a task for its operands.
 
     Args:
@@ -130,7 +130,7 @@ def _triangle(relation: Relation, task, scale: Scale) -> Triangle:
 
 
 # --- in words -------------------------------------------------------------------------------------
-def relation_text(relation: Any, task: Any, scales: Sequence[Scale]) -> str:
+def relation_text(relation: Any, task: Any, scales: Any) -> str:
     """Say in words what `relation_figure` shows.
 
     >>> from lgcourse import tasks
@@ -175,7 +175,7 @@ def _listed(data: RelationData, ids: Sequence[int]) -> str:
 
 
 # --- drawing --------------------------------------------------------------------------------------
-def relation_figure(relation: Any, task: Any, scales: Sequence[Scale]) -> Figure:
+def relation_figure(relation: Any, task: Any, scales: Any) -> Figure:
     """Draw the ids of a relation at two scales, the task's operands framed.
 
     Rows are queries, columns are keys. Equal ids have equal colours in both triangles, and a number

@@ -18,6 +18,7 @@ from matplotlib.figure import Figure
 
 from lgcourse.errors import InputError
 from lgcourse.relations.base import Scale
+from lgcourse.show.cells import write_each
 from lgcourse.show.curves import COLOURS
 from lgcourse.show.layout import LETTERS, Role, _and
 from lgcourse.theory.circuits import show_scale, steps_at
@@ -213,11 +214,11 @@ def _draw_tokens(axes: Axes, data: StepData) -> None:
         autolim=False,
     )
     size = min(13.0, 0.6 * WIDTH * 72 / per_row)
-    for p, token in enumerate(data.tokens):
-        x, y = _middle(data, p)
-        word = token if p <= data.output else "·"
-        weight = "bold" if p in reads or p == data.output else "normal"
-        axes.text(x, y, word, size=size, ha="center", va="center_baseline", weight=weight)
+    for bold in (True, False):
+        shown = [p for p in range(len(boxes)) if (p in reads or p == data.output) is bold]
+        words = [data.tokens[p] if p <= data.output else "·" for p in shown]
+        points = [_middle(data, p) for p in shown]
+        write_each(axes, words, points, size, weight="bold" if bold else "normal")
 
 
 def _box(x: float, y: float) -> list[tuple[float, float]]:

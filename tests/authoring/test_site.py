@@ -173,3 +173,14 @@ def test_a_second_build_takes_the_place_of_the_first(site):
 def test_without_notebooks_there_is_no_site(tmp_path):
     with pytest.raises(InputError, match="lgcourse build"):
         build_site(tmp_path, tmp_path / "out")
+
+
+def test_the_command_says_where_the_site_is(tmp_path, capsys):
+    from lgcourse import cli
+
+    (tmp_path / "site").mkdir()
+    assert cli.run(["site", "--out", str(tmp_path / "site")]) == 0
+    assert capsys.readouterr().out.strip() == str(tmp_path / "site")
+    assert (tmp_path / "site" / "index.html").is_file()
+    assert cli.run(["site", "--out", str(tmp_path)]) == 2
+    assert "holds files that are no site" in capsys.readouterr().err

@@ -100,7 +100,13 @@ def test_letters_can_be_told_apart_and_read():
 
 
 def words(figure):
-    return [text.get_text() for axes in figure.axes for text in axes.texts]
+    singles = [text.get_text() for axes in figure.axes for text in axes.texts]
+    return singles + [
+        word
+        for axes in figure.axes
+        for texts in axes.collections
+        for word in getattr(texts, "words", ())
+    ]
 
 
 @pytest.mark.parametrize(
@@ -129,7 +135,7 @@ def test_up_to_scale_twenty_all_is_written_out():
 @pytest.mark.parametrize(("scale", "drawn"), [(3, True), (20, True), (80, False)])
 def test_letters_are_dropped_where_squares_are_too_small(scale, drawn):
     triangle = layout_figure(tasks.get("addition"), scale).axes[1]
-    sets = [c for c in triangle.collections if isinstance(c, PathCollection)]
+    sets = [c for c in triangle.collections if type(c) is PathCollection]
     # one set for each role in the squares, and one for each line of the key
     assert len(sets) == len(layout_data(tasks.get("addition"), scale).roles) * (2 if drawn else 1)
 

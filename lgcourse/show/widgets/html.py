@@ -9,13 +9,18 @@ from collections.abc import Callable
 from typing import Any
 
 import ipywidgets
-from IPython.display import HTML
+from IPython.display import HTML, display
 from matplotlib.figure import Figure
 
 from lgcourse.errors import InputError
 
 DPI = 110
 QUICK = {"compress_level": 1}  # a third of the time of the usual level, for some more bytes
+STATIC = "lgcourse-static"
+HIDDEN = "".join(
+    f"<style>{area}:has(.jupyter-widgets.widget-vbox) .{STATIC} {{ display: none }}</style>"
+    for area in (".jp-OutputArea", ".output")
+)
 FITS = ' style="max-width: 100%; height: auto"'  # a narrow page shrinks it, and keeps its shape
 
 
@@ -124,15 +129,17 @@ def limit(control: ipywidgets.IntSlider, most: int) -> bool:
 
 
 class Box(ipywidgets.VBox):
-    """A `VBox` that also says what it shows at first, for front ends that have no widgets."""
+    """A `VBox` that leaves a static picture in the notebook, for when no kernel answers.
 
-    def _repr_mimebundle_(self, **options):
-        bundle = super()._repr_mimebundle_(**options)
-        data = bundle[0] if isinstance(bundle, tuple) else bundle
+    A front end that shows the widget hides the picture; one that cannot (a notebook that was saved,
+    copied or exported) shows it. The rule is CSS, so that no script is needed.
+    """
+
+    def _ipython_display_(self, **options: Any) -> None:
+        data = self._repr_mimebundle_(**options)
+        display(data[0] if isinstance(data, tuple) else data, raw=True)
         pictures = [part.value for part in self.children if isinstance(part, ipywidgets.HTML)]
-        if data is not None and pictures:
-            data["text/html"] = "".join(pictures)
-        return bundle
+        display(HTML(f'<div class="{STATIC}">{"".join(pictures)}</div>{HIDDEN}'))
 
 
 def box(controls: Any, *rest: Any) -> ipywidgets.VBox:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import copy
 import threading
 import time
@@ -49,13 +50,18 @@ class Training:
 
     def start(self) -> None:
         """Begin; returns at once."""
+        atexit.register(self._leave)  # a thread within torch must not outlive the interpreter
         self._thread.start()
+
+    def _leave(self) -> None:
+        self.stop()
+        self.wait(5)
 
     def stop(self) -> None:
         """Ask the training to end after its present update."""
         self._stop.set()
 
-    def wait(self, seconds: float | None = None) -> bool:
+    def wait(self, seconds: int | float | None = None) -> bool:
         """Wait until the training has ended; return whether it has."""
         self._thread.join(seconds)
         return not self.running
@@ -82,6 +88,7 @@ class Training:
         except Exception as error:  # nobody else would hear of it
             self.error = str(error)
         self._tell()
+        atexit.unregister(self._leave)
 
     def _check(self, trainer: Trainer) -> bool:
         """Take note of an update; return whether to end."""
