@@ -163,7 +163,7 @@ def resume(kind: str, folder: Path) -> None:
         raise RuntimeError(f"exit code {done.returncode}: {done.stderr[-500:]}")
 
 
-TIMED = ("seconds", "cpu_seconds", "seal")  # the seal of a file covers its seconds
+TIMED = ("seconds", "cpu_seconds", "seal", "sum")  # a seal and a row's sum cover the seconds
 
 
 def finals(folder: Path) -> dict[str, bytes]:
@@ -197,9 +197,7 @@ def without_time(path: Path, place: str) -> bytes:
 
 def _timeless(value: Any) -> Any:
     if isinstance(value, dict):
-        return {
-            k: _timeless(v) for k, v in value.items() if k not in ("seconds", "cpu_seconds", "seal")
-        }
+        return {k: _timeless(v) for k, v in value.items() if k not in TIMED}
     return value
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
 from functools import cache
+from glob import escape
 from pathlib import Path
 from typing import Any
 
@@ -82,9 +83,8 @@ def grade(
     finally:
         journal.close()
     rows = [gradebook.with_late(journal.results[digests[s.id]], late) for s in submissions]
-    if pages is not None and resume:
-        for half in pages.glob(".*.html.*.part"):  # of a process that was killed while it wrote
-            half.unlink()
+    if resume:
+        _remove_halves([book, scope, kept], pages)
     for row in rows:
         _write_page(pages, row)
     if book is not None:
@@ -99,6 +99,15 @@ def grade(
         again = "mend what it says and grade again" + (", with --resume" if written else "")
         say(f"{lost} of {len(rows)} could not be graded, so without a score: {again}")
     return rows
+
+
+def _remove_halves(files: Sequence[Path | None], pages: Path | None) -> None:
+    """Remove what a killed process was writing beside its results."""
+    halves = list(pages.glob(".*.html.*.part")) if pages is not None else []
+    for file in filter(None, files):
+        halves += file.parent.glob(f".{escape(file.name)}.*.part")
+    for half in halves:
+        half.unlink(missing_ok=True)
 
 
 def _grade_left(left, asked, settings, jobs, dask, journal, digests, pages, late, say) -> None:
