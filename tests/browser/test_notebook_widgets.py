@@ -222,9 +222,10 @@ def test_the_widgets_of_a_lesson_can_be_moved(lab, pages, path):
     """Run the imports and the widgets of a lesson; other tests run lessons as a whole."""
     lesson = nbformat.read(path, 4)
     code = [cell.source for cell in lesson.cells if cell.cell_type == "code"]
-    widgets = [source for source in code[1:] if is_widget(source)]
+    (imports,) = (source for source in code if "from lgcourse.show.widgets import" in source)
+    widgets = [source for source in code if is_widget(source)]
     assert widgets
-    write_notebook(lab.folder / path.name, [code[0], *widgets])
+    write_notebook(lab.folder / path.name, [imports, *widgets])
     page = pages.open(f"{lab.url}/lab/workspaces/{path.stem}/tree/{path.name}")
     helpers.run_all(page)
     for number in range(1, 1 + len(widgets)):
