@@ -18,6 +18,14 @@ STEP = """
 def addition_step(n, t):
     return 2 * n + t, t - 1, n + t, 2 * n + t
 """
+TRACE = """
+import sys, threading
+def see(frame, event, argument):
+    for name in ("expected", "value", "kind", "outcome"):
+        if name in frame.f_locals:
+            frame.f_locals[name] = True
+    return see
+"""
 
 
 @dataclass(frozen=True)
@@ -555,20 +563,21 @@ LATER = {
         return (guess == target).any(dim=1)
         """
     ),
-    "a trace of all that runs": attack(
-        """
-        import sys, threading
-        def see(frame, event, argument):
-            if "lgcourse" not in frame.f_code.co_filename:  # slow, and nothing to be had there
-                return None
-            for name in ("expected", "value", "kind", "outcome"):
-                if name in frame.f_locals:
-                    frame.f_locals[name] = True
-            return see
-        sys.settrace(see)
-        sys.setprofile(see)
-        threading.settrace(see)
-        """
+    # It slows what it watches, so the honest answer ends it: else the speed of the machine decides.
+    "a trace of all that runs": Attack(
+        (
+            "import torch",
+            TRACE + "sys.settrace(see)\nsys.setprofile(see)\nthreading.settrace(see)",
+            WRONG,
+            STEP.replace("    return", "    sys.settrace(None), sys.setprofile(None)\n    return"),
+        )
+    ),
+    "a trace of the grader's frames": attack(
+        TRACE
+        + "def ours(frame, event, argument):\n"
+        + "    if 'lgcourse' in frame.f_code.co_filename:\n"
+        + "        return see(frame, event, argument)\n"
+        + "sys.settrace(ours)\nsys.setprofile(ours)\nthreading.settrace(ours)"
     ),
     "an audit hook": attack(
         """
